@@ -1,0 +1,2 @@
+//! The `reveille` command.
+fn main() {}
