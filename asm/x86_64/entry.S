@@ -1,0 +1,86 @@
+# Where a thread begins, and the frame that pthread_exit and cancellation come back to.
+#
+#     record            ->  the thread's record (its address is also the top of the stack)
+#     reveille_entry        rsp = record; outermost frame, backtraces end here
+#       thread_main         (Rust) catches panics
+#         reveille_body     registers the cancellation buffer kept in the record
+#           body            (Rust) the closure
+#
+# glibc ends a thread by unwinding to the frame that registered a cancellation buffer and then jumping
+# into the buffer. A function that returns twice cannot be written in Rust, hence this one. The frame
+# lies at the same address for every thread of a slot (nothing of variable size is above it), so the
+# buffer is filled and registered once for each slot: the record remembers at which rsp.
+#
+# reveille_entry   in   rax, rdx  carried over by the switch: the record left, the worker
+# reveille_body    in   rdi       the record
+#                  out  eax       0 the body returned, 1 the thread was ended by glibc
+
+    .text
+    .balign 64
+    .globl reveille_entry
+    .hidden reveille_entry
+    .type reveille_entry, @function
+reveille_entry:
+    .cfi_startproc
+    .cfi_undefined rip
+    xor ebp, ebp
+    mov rdi, rax
+    mov rsi, rdx
+    call {start}
+    ud2
+    .cfi_endproc
+    .size reveille_entry, . - reveille_entry
+
+    .globl reveille_body
+    .hidden reveille_body
+    .type reveille_body, @function
+reveille_body:
+    .cfi_startproc
+    push rbp
+    .cfi_adjust_cfa_offset 8
+    .cfi_offset rbp, -16
+    mov rbp, rsp
+    .cfi_def_cfa_register rbp
+    push rbx
+    push r12
+    push r13
+    push r14
+    push r15
+    push rdi
+    .cfi_offset rbx, -24
+    .cfi_offset r12, -32
+    .cfi_offset r13, -40
+    .cfi_offset r14, -48
+    .cfi_offset r15, -56
+    cmp [rdi + {REGISTERED}], rsp
+    jne 3f
+1:  mov rdi, [rsp]
+    call [rdi + {BODY}]
+    xor eax, eax
+2:  mov rbx, [rbp - 8]
+    mov r12, [rbp - 16]
+    mov r13, [rbp - 24]
+    mov r14, [rbp - 32]
+    mov r15, [rbp - 40]
+    mov rsp, rbp
+    pop rbp
+    .cfi_remember_state
+    .cfi_def_cfa rsp, 8
+    ret
+    .cfi_restore_state
+3:  # first thread of this slot
+    mov [rdi + {REGISTERED}], rsp
+    lea rdi, [rdi + {JMPBUF}]
+    xor esi, esi
+    call __sigsetjmp@PLT
+    test eax, eax
+    jnz 4f
+    mov rdi, [rsp]
+    lea rdi, [rdi + {JMPBUF}]
+    call __pthread_register_cancel@PLT
+    jmp 1b
+4:  # glibc ended the thread; rsp and rbp are those of the registration, that is, of this frame
+    mov eax, 1
+    jmp 2b
+    .cfi_endproc
+    .size reveille_body, . - reveille_body

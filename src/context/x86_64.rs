@@ -1,0 +1,132 @@
+//! Contexts on x86-64: the assembly, and the shapes it shares with Rust.
+//!
+//! A context at rest is its stack pointer; the pictures are in the assembly files.
+#![allow(unsafe_code)]
+
+use core::mem::offset_of;
+
+/// MXCSR at the start of a thread: all exceptions masked, round to nearest (System V ABI).
+pub(crate) const MXCSR_DEFAULT: u32 = 0x1f80;
+/// x87 control word at the start of a thread: extended precision, all exceptions masked.
+pub(crate) const X87_DEFAULT: u16 = 0x37f;
+
+/// What lies at the stack pointer of a context at rest (switch.S).
+#[repr(C)]
+pub(crate) struct Rest {
+    pub mxcsr: u32,
+    pub x87: u16,
+    _pad: u16,
+    /// r15 r14 r13 r12 rbx rbp
+    pub saved: [usize; 6],
+    pub rip: usize,
+}
+
+static_assertions::const_assert!(size_of::<Rest>() == 64);
+
+/// General registers of a preempted context; the extended state follows at a multiple of 64.
+#[repr(C, align(64))]
+pub(crate) struct Saved {
+    pub r8: u64,
+    pub r9: u64,
+    pub r10: u64,
+    pub r11: u64,
+    pub r12: u64,
+    pub r13: u64,
+    pub r14: u64,
+    pub r15: u64,
+    pub rdi: u64,
+    pub rsi: u64,
+    pub rbp: u64,
+    pub rbx: u64,
+    pub rdx: u64,
+    pub rax: u64,
+    pub rcx: u64,
+    /// The interrupted stack pointer.
+    pub rsp: u64,
+    pub rip: u64,
+    pub rflags: u64,
+    /// `rsp` less the red zone and the two words that the resume writes.
+    pub target: u64,
+}
+
+/// Bytes below an interrupted stack pointer that belong to the interrupted code (System V ABI).
+pub(crate) const RED_ZONE: usize = 128;
+/// What a resume writes below the red zone: flags and instruction pointer.
+pub(crate) const RESUME_WORDS: usize = 16;
+
+/// What a switch brings over from the side that was left.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Carry {
+    /// The record that was left, null at the very first switch of a worker.
+    pub prev: *const crate::tcb::Record,
+    /// The worker that runs now.
+    pub worker: *const (),
+}
+
+unsafe extern "C" {
+    /// Saves the running context to `*save` and resumes the one at `rsp` with FS base `fs`.
+    pub(crate) fn reveille_switch(
+        save: *mut usize,
+        rsp: usize,
+        fs: usize,
+        prev: *const crate::tcb::Record,
+        worker: *const (),
+    ) -> Carry;
+    /// As [`reveille_switch`] without saving.
+    pub(crate) fn reveille_jump(
+        unused: *mut usize,
+        rsp: usize,
+        fs: usize,
+        prev: *const crate::tcb::Record,
+        worker: *const (),
+    ) -> !;
+    /// Runs `record.body` under a cancellation buffer; 1 if glibc ended the thread.
+    pub(crate) fn reveille_body(record: &crate::tcb::Record) -> i32;
+    /// First instruction of a new thread; not to be called.
+    pub(crate) fn reveille_entry();
+    /// First instruction of the resume of a preempted thread; not to be called.
+    pub(crate) fn reveille_resume();
+    static reveille_resume_window: u8;
+    static reveille_resume_window_end: u8;
+}
+
+/// Whether `rip` lies where a resumed thread has its flag clear but not yet all its registers.
+#[inline(always)]
+pub(crate) fn in_resume_window(rip: u64) -> bool {
+    let (from, to) =
+        (&raw const reveille_resume_window as u64, &raw const reveille_resume_window_end as u64);
+    (from..to).contains(&rip)
+}
+
+core::arch::global_asm!(include_str!("../../asm/x86_64/switch.S"));
+core::arch::global_asm!(
+    include_str!("../../asm/x86_64/resume.S"),
+    finish = sym crate::worker::reveille_finish,
+    XSAVE = const size_of::<Saved>(),
+    TARGET = const offset_of!(Saved, target),
+    RFLAGS = const offset_of!(Saved, rflags),
+    RIP = const offset_of!(Saved, rip),
+    R8 = const offset_of!(Saved, r8),
+    R9 = const offset_of!(Saved, r9),
+    R10 = const offset_of!(Saved, r10),
+    R11 = const offset_of!(Saved, r11),
+    R12 = const offset_of!(Saved, r12),
+    R13 = const offset_of!(Saved, r13),
+    R14 = const offset_of!(Saved, r14),
+    R15 = const offset_of!(Saved, r15),
+    RDI = const offset_of!(Saved, rdi),
+    RSI = const offset_of!(Saved, rsi),
+    RBP = const offset_of!(Saved, rbp),
+    RBX = const offset_of!(Saved, rbx),
+    RDX = const offset_of!(Saved, rdx),
+    RAX = const offset_of!(Saved, rax),
+    RCX = const offset_of!(Saved, rcx),
+);
+core::arch::global_asm!(
+    include_str!("../../asm/x86_64/entry.S"),
+    start = sym crate::worker::reveille_start,
+    REGISTERED = const offset_of!(crate::tcb::Record, registered),
+    BODY = const offset_of!(crate::tcb::Record, body),
+    JMPBUF = const offset_of!(crate::tcb::Record, unwind_buf),
+);

@@ -1,0 +1,282 @@
+//! The signal handler of the tick.
+//!
+//! It runs on the worker's signal stack with the tick's signal blocked, and
+//! 1. tells a tick from any other use of the signal by its siginfo, and passes others on
+//! 2. takes a [`Snapshot`](super::decide::Snapshot) and decides
+//! 3. to switch, copies the frame to the thread's own stack (or its spare area) as a context at rest,
+//!    and jumps to the worker's loop, which unblocks the signal and goes on
+//!
+//! It allocates nothing, locks nothing, calls no libc function, panics never. It is the only place
+//! that reads a signal frame on the way out; nothing ever returns through `sigreturn`.
+
+use super::decide::{Decision, Snapshot, decide};
+use super::site::Site;
+use crate::context::x86_64::{
+    RED_ZONE, RESUME_WORDS, Rest, Saved, in_resume_window, reveille_jump, reveille_resume,
+};
+use crate::sys::signal::{self, KernelSet};
+use crate::tcb::Record;
+use crate::tcb::state::After;
+use crate::tls::hot;
+use core::arch::asm;
+use core::ffi::{c_int, c_void};
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// The actions that were in force before ours, by signal number.
+static PREVIOUS: [AtomicUsize; 65] = [const { AtomicUsize::new(0) }; 65];
+
+/// Installs the handler for `signo`, once in the life of the process.
+pub(crate) fn install(signo: i32) -> Result<(), nix::errno::Errno> {
+    static INSTALLING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _lock = INSTALLING.lock().unwrap_or_else(|e| e.into_inner());
+    let previous = &PREVIOUS[signo as usize];
+    if previous.load(Ordering::Acquire) == 0 {
+        let old = Box::new(signal::install(signo, on_signal)?);
+        previous.store(Box::into_raw(old) as usize, Ordering::Release);
+    }
+    Ok(())
+}
+
+extern "C" fn on_signal(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void) {
+    // SAFETY: the word is null or this thread's record, which is never freed.
+    let record = unsafe { hot::record().cast::<Record>().as_ref() };
+    if let Some(record) = record {
+        let site = record.worker.get().cast::<Site>();
+        // SAFETY: the kernel passes a live siginfo.
+        if unsafe { is_tick_for(info, site) } {
+            // SAFETY: the worker of a record that runs is live; the frame is the kernel's.
+            unsafe { on_tick(record, &*site, uc.cast()) };
+            return;
+        }
+    }
+    pass_on(signo, info, uc);
+}
+
+/// # Safety
+/// `info` is live.
+#[inline(always)]
+unsafe fn is_tick_for(info: *const libc::siginfo_t, site: *const Site) -> bool {
+    // SAFETY: the caller's promise; si_value is valid for SI_TIMER.
+    unsafe { (*info).si_code == libc::SI_TIMER && (*info).si_value().sival_ptr as usize == site as usize }
+}
+
+/// # Safety
+/// `record` was interrupted on the worker of `site`; `uc` is the frame.
+#[inline(always)]
+unsafe fn on_tick(record: &Record, site: &Site, uc: *mut libc::ucontext_t) {
+    site.ticks.bump();
+    let waits = (site.waits)(site);
+    let fresh = site.switches.get() != site.seen.get();
+    site.seen.set(site.switches.get());
+    site.ticker.on_tick(site, waits, fresh);
+    if waits.idle_worker && (waits.fresh || waits.sliced) && !fresh {
+        (site.wake_idle)(site);
+    }
+    // SAFETY: the frame is the kernel's.
+    let frame = unsafe { Frame::new(uc) };
+    let rsp = frame.rsp();
+    let (stack_lo, stack_hi) = site.signal_stack.get();
+    let place = place_for(record, rsp, frame.xstate_len);
+    let known_mask =
+        if record.slow.load(Ordering::Relaxed) == 0 { site.usual_mask.get() } else { record.mask.get() };
+    let snapshot = Snapshot {
+        in_thread: site.loop_record.get() != record.as_ptr(),
+        off: hot::off_count(),
+        on_signal_stack: (stack_lo..stack_hi).contains(&rsp),
+        in_window: in_resume_window(frame.rip()),
+        foreign_mask: frame.mask() != known_mask,
+        fresh,
+        waiting: waits.fresh || waits.sliced,
+        can_save: place != 0,
+    };
+    match decide(&snapshot) {
+        Decision::Ignore(_) => {}
+        Decision::Defer => hot::set_pending(1),
+        Decision::Switch => {
+            // The thread that the loop dispatches next begins its slice at this tick.
+            site.seen.set(site.switches.get() + 1);
+            site.preemptions.bump();
+            // SAFETY: the decision found the context whole and the place free.
+            unsafe { leave(record, site, &frame, place) };
+        }
+    }
+}
+
+/// Saves the interrupted context at `place` and goes on in the worker's loop.
+///
+/// # Safety
+/// As [`on_tick`]; `place` comes from [`place_for`] for this frame.
+unsafe fn leave(record: &Record, site: &Site, frame: &Frame, place: usize) -> ! {
+    // From here the thread counts as being switched: the next tick is not for it.
+    hot::off();
+    // SAFETY: `place` is free room of the thread's own, large enough.
+    unsafe { frame.save(place) };
+    record.rsp.set(place - size_of::<Rest>());
+    record.after.set(After::Preempted);
+    record.preemptions.fetch_add(1, Ordering::Relaxed);
+    let to = site.loop_record.get();
+    // SAFETY: the loop's context rests while a thread runs.
+    unsafe {
+        reveille_jump(
+            core::ptr::null_mut(),
+            (*to).rsp.get(),
+            (*to).fs.get(),
+            record,
+            core::ptr::from_ref(site).cast(),
+        )
+    }
+}
+
+/// Where to save a context interrupted at `rsp`: below its red zone, or in the spare area when the
+/// stack has no room or is not the thread's own. 0 if even the resume's two words have none.
+#[inline(always)]
+fn place_for(record: &Record, rsp: usize, xstate_len: usize) -> usize {
+    /// Frames of the code that runs below the saved state before it is resumed.
+    const BELOW: usize = 1024;
+    let size = size_of::<Saved>() + xstate_len;
+    let (lo, top) = (record.lo.get(), record.top());
+    let own = (lo..=top).contains(&rsp);
+    if own && rsp - lo < RED_ZONE + RESUME_WORDS {
+        return 0;
+    }
+    let room = RED_ZONE + RESUME_WORDS + size + size_of::<Rest>() + BELOW + 64;
+    if own && rsp - lo > room {
+        (rsp - RED_ZONE - RESUME_WORDS - size) & !63
+    } else {
+        let spare_end = record.lo.get() - crate::sys::memory::PAGE;
+        (spare_end - size) & !63
+    }
+}
+
+/// A signal frame that the kernel has just made.
+struct Frame {
+    uc: *mut libc::ucontext_t,
+    xstate: *const u8,
+    xstate_len: usize,
+}
+
+impl Frame {
+    /// # Safety
+    /// `uc` is the frame that the kernel passed to a handler that has not returned.
+    #[inline(always)]
+    unsafe fn new(uc: *mut libc::ucontext_t) -> Frame {
+        // SAFETY: the frame is live. libc's type is longer than the kernel's frame: fields are read
+        // through raw pointers, never as a whole.
+        let xstate = unsafe { *(&raw const (*uc).uc_mcontext.fpregs) } as *const u8;
+        Frame { uc, xstate, xstate_len: crate::context::xsave_size() }
+    }
+
+    #[inline(always)]
+    fn greg(&self, i: c_int) -> u64 {
+        // SAFETY: as `new`.
+        unsafe { *(&raw const (*self.uc).uc_mcontext.gregs).cast::<u64>().add(i as usize) }
+    }
+
+    #[inline(always)]
+    fn rsp(&self) -> usize {
+        self.greg(libc::REG_RSP) as usize
+    }
+
+    #[inline(always)]
+    fn rip(&self) -> u64 {
+        self.greg(libc::REG_RIP)
+    }
+
+    #[inline(always)]
+    fn mask(&self) -> KernelSet {
+        // SAFETY: as `new`; the kernel's set is the first eight bytes of the field.
+        unsafe { *(&raw const (*self.uc).uc_sigmask).cast::<KernelSet>() }
+    }
+
+    /// Writes a context at rest that resumes what this frame interrupted: `Rest` below `at`, `Saved` at
+    /// it, then the extended state.
+    ///
+    /// # Safety
+    /// The room is there and free.
+    #[inline(always)]
+    unsafe fn save(&self, at: usize) {
+        let saved = at as *mut Saved;
+        // SAFETY: the caller's promise.
+        unsafe {
+            saved.write(Saved {
+                r8: self.greg(libc::REG_R8),
+                r9: self.greg(libc::REG_R9),
+                r10: self.greg(libc::REG_R10),
+                r11: self.greg(libc::REG_R11),
+                r12: self.greg(libc::REG_R12),
+                r13: self.greg(libc::REG_R13),
+                r14: self.greg(libc::REG_R14),
+                r15: self.greg(libc::REG_R15),
+                rdi: self.greg(libc::REG_RDI),
+                rsi: self.greg(libc::REG_RSI),
+                rbp: self.greg(libc::REG_RBP),
+                rbx: self.greg(libc::REG_RBX),
+                rdx: self.greg(libc::REG_RDX),
+                rax: self.greg(libc::REG_RAX),
+                rcx: self.greg(libc::REG_RCX),
+                rsp: self.rsp() as u64,
+                rip: self.rip(),
+                rflags: self.greg(libc::REG_EFL),
+                target: (self.rsp() - RED_ZONE - RESUME_WORDS) as u64,
+            });
+            let rest = (at - size_of::<Rest>()) as *mut Rest;
+            (&raw mut (*rest).rip).write(reveille_resume as *const () as usize);
+            // The switch compares control words before the resume loads the whole state: give it the
+            // thread's own, which lie at fixed places of the legacy area (FXSAVE: fcw 0, mxcsr 24).
+            (&raw mut (*rest).x87).write(self.xstate.cast::<u16>().read());
+            (&raw mut (*rest).mxcsr).write(self.xstate.add(24).cast::<u32>().read());
+            copy(self.xstate, (at + size_of::<Saved>()) as *mut u8, self.xstate_len);
+        }
+    }
+}
+
+/// memcpy without libc: its symbol may be bound lazily, under the loader's lock.
+///
+/// # Safety
+/// As memcpy(3); `len` is a multiple of eight.
+#[inline(always)]
+unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        asm!(
+            "rep movsq",
+            inout("rcx") len / 8 => _, inout("rsi") from => _, inout("rdi") to => _,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+/// Hands a signal that is not a tick to whoever had it before, as the kernel would have.
+#[cold]
+fn pass_on(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void) {
+    let old = PREVIOUS[signo as usize & 63].load(Ordering::Acquire) as *const libc::sigaction;
+    // SAFETY: null only while the handler is being installed; never freed.
+    let Some(old) = (unsafe { old.as_ref() }) else { return };
+    match old.sa_sigaction {
+        libc::SIG_IGN => {}
+        libc::SIG_DFL => {
+            // A stray tick of a worker that is gone is not worth the default action.
+            // SAFETY: the kernel passes a live siginfo.
+            if unsafe { (*info).si_code } == libc::SI_TIMER {
+                return;
+            }
+            let _ = signal::restore(signo, old);
+            // SAFETY: sends the signal again; it is delivered, with the default action, on return.
+            unsafe { libc::raise(signo) };
+        }
+        f if old.sa_flags & libc::SA_SIGINFO != 0 => {
+            // SAFETY: with SA_SIGINFO the handler has this type.
+            let f: signal::Handler = unsafe { core::mem::transmute::<usize, signal::Handler>(f) };
+            f(signo, info, uc);
+        }
+        f => {
+            // SAFETY: without SA_SIGINFO the handler has this type.
+            let f: extern "C" fn(c_int) =
+                unsafe { core::mem::transmute::<usize, extern "C" fn(c_int)>(f) };
+            f(signo);
+        }
+    }
+}
+
+const _: () = assert!(offset_of!(Rest, rip) == 56);

@@ -1,0 +1,69 @@
+//! What the handler knows of the worker that it interrupts: the first member of `worker::Worker`.
+
+use super::ticker::Ticker;
+use crate::sys::signal::KernelSet;
+use crate::tcb::Record;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Who waits for a worker.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Waits {
+    /// Somebody new: spawned, woken, or given way.
+    pub fresh: bool,
+    /// Somebody who used up a slice before.
+    pub sliced: bool,
+    /// Another worker sleeps.
+    pub idle_worker: bool,
+}
+
+/// See the module's documentation. Touched only on the worker's kernel thread, except the ticker's
+/// mode and the counters.
+#[repr(C)]
+pub(crate) struct Site {
+    /// Who waits. Async-signal-safe.
+    pub waits: fn(&Site) -> Waits,
+    /// Wakes a sleeping worker. Async-signal-safe.
+    pub wake_idle: fn(&Site),
+    /// Switches to threads so far: tells whether a thread is still the one of the last tick.
+    pub switches: Cell<u64>,
+    /// `switches` as the last tick left it.
+    pub seen: Cell<u64>,
+    /// The context of the worker's loop, where a preempted thread's worker goes on.
+    pub loop_record: Cell<*const Record>,
+    /// The signal stack.
+    pub signal_stack: Cell<(usize, usize)>,
+    /// The signal mask of workers.
+    pub usual_mask: Cell<KernelSet>,
+    /// The tick's signal.
+    pub signal: i32,
+    pub ticker: Ticker,
+    pub ticks: Count,
+    pub preemptions: Count,
+}
+
+/// A counter with one writer and many readers.
+#[derive(Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    /// The one writer adds one.
+    #[inline(always)]
+    pub(crate) fn bump(&self) {
+        self.add(1);
+    }
+
+    /// The one writer adds `n`.
+    #[inline(always)]
+    pub(crate) fn add(&self, n: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) const fn new() -> Count {
+        Count(AtomicU64::new(0))
+    }
+}

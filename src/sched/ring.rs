@@ -1,0 +1,108 @@
+//! A worker's run queue: a ring of fixed size, one producer, many takers.
+//!
+//! The owner pushes at the tail and takes at the head, thieves take at the head. It is the ring of
+//! Go's scheduler (Vyukov's `runq`): both indices only grow; an entry is read before the
+//! compare-and-swap that claims it, so a taker that loses has read something stale and drops it.
+//!
+//! * only the owner writes `tail` and the entries, with `Release` on `tail`
+//! * an entry is not overwritten before `head` has passed it: the owner reads `head` with `Acquire`
+//! * a ring that no thief can see (`sole`) is taken from without a compare-and-swap
+
+use crate::prim::{AtomicPtr, AtomicU32, Ordering};
+
+/// Entries of a ring; more go to the shared list.
+pub(crate) const SIZE: usize = if cfg!(loom) { 4 } else { 256 };
+const MASK: u32 = SIZE as u32 - 1;
+
+/// See the module's documentation.
+pub(crate) struct Ring<T> {
+    head: AtomicU32,
+    tail: AtomicU32,
+    entries: [AtomicPtr<T>; SIZE],
+}
+
+impl<T> Ring<T> {
+    pub(crate) fn new() -> Ring<T> {
+        Ring {
+            head: AtomicU32::new(0),
+            tail: AtomicU32::new(0),
+            entries: core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut())),
+        }
+    }
+
+    /// How many entries there are; exact for the owner when nobody steals.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        let head = self.head.load(Ordering::Relaxed);
+        self.tail.load(Ordering::Relaxed).wrapping_sub(head) as usize
+    }
+
+    /// Owner only: appends, or gives the entry back if the ring is full.
+    #[inline(always)]
+    pub(crate) fn push(&self, entry: *const T) -> Result<(), *const T> {
+        let tail = self.tail.load(Ordering::Relaxed);
+        let head = self.head.load(Ordering::Acquire);
+        if tail.wrapping_sub(head) as usize >= SIZE {
+            return Err(entry);
+        }
+        self.entries[(tail & MASK) as usize].store(entry.cast_mut(), Ordering::Relaxed);
+        self.tail.store(tail.wrapping_add(1), Ordering::Release);
+        Ok(())
+    }
+
+    /// Owner only: takes the oldest entry. `sole` says that nobody ever steals from this ring.
+    #[inline(always)]
+    pub(crate) fn pop(&self, sole: bool) -> Option<*const T> {
+        let mut head = self.head.load(Ordering::Relaxed);
+        loop {
+            if head == self.tail.load(Ordering::Relaxed) {
+                return None;
+            }
+            let entry = self.entries[(head & MASK) as usize].load(Ordering::Relaxed);
+            let next = head.wrapping_add(1);
+            if sole {
+                self.head.store(next, Ordering::Relaxed);
+                return Some(entry);
+            }
+            match self.head.compare_exchange_weak(head, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return Some(entry),
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    /// Thief: moves half of the entries (rounded up) to `to`, which is the thief's own and empty.
+    /// Returns how many came.
+    pub(crate) fn steal_into(&self, to: &Ring<T>) -> usize {
+        loop {
+            let head = self.head.load(Ordering::Acquire);
+            let tail = self.tail.load(Ordering::Acquire);
+            let there = tail.wrapping_sub(head) as usize;
+            if there == 0 {
+                return 0;
+            }
+            if there > SIZE {
+                continue; // head moved between the two loads
+            }
+            let n = there.div_ceil(2);
+            let base = to.tail.load(Ordering::Relaxed);
+            let room = SIZE - base.wrapping_sub(to.head.load(Ordering::Acquire)) as usize;
+            let n = n.min(room);
+            for i in 0..n as u32 {
+                let entry = self.entries[(head.wrapping_add(i) & MASK) as usize].load(Ordering::Relaxed);
+                to.entries[(base.wrapping_add(i) & MASK) as usize].store(entry, Ordering::Relaxed);
+            }
+            let next = head.wrapping_add(n as u32);
+            if self.head.compare_exchange(head, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                to.tail.store(base.wrapping_add(n as u32), Ordering::Release);
+                return n;
+            }
+        }
+    }
+
+    /// Drops all entries: in a fork child, where their threads do not exist.
+    pub(crate) fn clear(&self) {
+        let tail = self.tail.load(Ordering::Relaxed);
+        self.head.store(tail, Ordering::Relaxed);
+    }
+}

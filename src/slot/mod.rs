@@ -1,0 +1,185 @@
+//! Slots: where threads live. A slot is a stack with a guard page, a record and a TLS block, in one
+//! stretch of memory that is reserved lazily and never given back (invariant S1).
+//!
+//! ```text
+//!   low                                                                              high
+//!   | spare | guard | stack ............................ | record | static TLS | TCB | colour |
+//!   |       |       |lo                           record = top of stack        fs            end
+//! ```
+//!
+//! * `spare` is touched only if a thread is preempted where its stack has no room for the saved state.
+//! * The stride between slots is an odd number of pages and the upper end is shifted by a colour, so
+//!   that the hot lines of many threads do not fall into the same cache sets.
+//!
+//! Making a slot allocates (glibc's TLS vector), so it happens in thread context with preemption on;
+//! taking one from the pool does not.
+#![allow(unsafe_code)]
+
+mod carve;
+pub(crate) mod pool;
+
+use crate::context::x86_64::Saved;
+use crate::error::{Error, Kind};
+use crate::sys::memory::{self, PAGE};
+use crate::sys::signal;
+use crate::tcb::Record;
+use crate::tls::{self, block, glibc, hot};
+use core::sync::atomic::Ordering;
+use std::io;
+
+/// Stack size of a thread when nothing else is asked for: std's, 2 MiB.
+pub(crate) const DEFAULT_STACK: usize = 2 << 20;
+/// The largest stack that can be asked for.
+const MAX_STACK: usize = 1 << 36;
+/// Room above the stack: TLS block, record, colours.
+const COLOURS: usize = 24;
+/// Stack that the runtime's own frames and a saved context may need at the worst moment.
+const MIN_STACK: usize = 16 << 10;
+
+/// Sizes of the parts of a slot of one stack size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Layout {
+    /// Bytes from one slot to the next.
+    pub stride: usize,
+    /// Bytes of the spare area.
+    pub spare: usize,
+}
+
+impl Layout {
+    /// The layout of slots whose stacks have at least `stack` usable bytes.
+    pub(crate) fn new(stack: usize) -> Result<Layout, Error> {
+        let least = min_stack();
+        if stack < least {
+            return Err(Kind::StackTooSmall(stack, least).into());
+        }
+        if stack > MAX_STACK {
+            return Err(Kind::StackTooLarge(stack, MAX_STACK).into());
+        }
+        let g = glibc::get()?;
+        let upper = g.static_size + size_of::<Record>() + 64 * COLOURS + 128;
+        let spare = spare_size();
+        let pages = (spare + PAGE + stack + upper).div_ceil(PAGE);
+        Ok(Layout { stride: (pages | 1) * PAGE, spare })
+    }
+
+    /// Bytes of usable stack that threads of this layout have at least.
+    pub(crate) fn usable(&self) -> usize {
+        let g = glibc::known();
+        self.stride - self.spare - PAGE - g.static_size - size_of::<Record>() - 64 * COLOURS - 128
+    }
+}
+
+/// The least stack: a signal frame of a program's own handler, and the runtime's frames.
+pub(crate) fn min_stack() -> usize {
+    (MIN_STACK + signal::min_signal_stack()).next_multiple_of(PAGE)
+}
+
+/// A saved context of the largest extended state, and room for the code that resumes it.
+fn spare_size() -> usize {
+    const RESUME_FRAMES: usize = 4096;
+    (size_of::<Saved>() + crate::context::xsave_size() + 128 + RESUME_FRAMES).next_multiple_of(PAGE)
+}
+
+/// Makes the slot at `base` from fresh zeroed memory: guard, TLS block, record.
+///
+/// # Safety
+/// `[base, base + stride)` is ours, zeroed, used by nobody, never freed. Preemption is on.
+unsafe fn make(base: usize, number: usize, layout: &Layout, class: u32) -> Result<&'static Record, Error> {
+    let place = Place::new(base, number, layout);
+    // SAFETY: the caller's promise.
+    unsafe { place.protect()? };
+    // SAFETY: as above; anchors exist, so the template does.
+    unsafe { block::make(glibc::known(), place.fs, place.lo, place.end - place.lo)? };
+    // SAFETY: the block is complete.
+    Ok(unsafe { place.record(class) })
+}
+
+/// Makes the anchors: two slots whose blocks glibc makes itself.
+///
+/// # Safety
+/// As [`make`], for both.
+unsafe fn make_anchors(
+    slots: [(usize, usize); 2],
+    layout: &Layout,
+    class: u32,
+) -> Result<[&'static Record; 2], Error> {
+    let g = glibc::known();
+    let places = slots.map(|(base, number)| Place::new(base, number, layout));
+    for p in &places {
+        // SAFETY: the caller's promise.
+        unsafe { p.protect()? };
+    }
+    let stacks = [0, 1].map(|i: usize| (places[i].lo, places[i].end - places[i].lo));
+    // SAFETY: the caller's promise.
+    let made = unsafe { block::make_anchors(g, stacks)? };
+    for (p, fs) in places.iter().zip(made) {
+        if p.fs != fs {
+            return Err(tls::harvest::misplaced(format!(
+                "a block for the stack end {:#x} lies at {fs:#x}, not at {:#x}",
+                p.end, p.fs
+            )));
+        }
+    }
+    // SAFETY: the blocks are complete and their kernel threads gone.
+    Ok(places.map(|p| unsafe { p.record(class) }))
+}
+
+/// Addresses of the parts of a slot.
+struct Place {
+    spare: usize,
+    guard: usize,
+    lo: usize,
+    record: usize,
+    fs: usize,
+    end: usize,
+}
+
+impl Place {
+    fn new(base: usize, number: usize, layout: &Layout) -> Place {
+        let g = glibc::known();
+        let colour = 64 * (number % COLOURS);
+        let end = base + layout.stride - colour;
+        // Where glibc puts a thread block at the end of a stack that it is given.
+        let fs = (end - g.sizeof_pthread) & !(g.static_align - 1);
+        let tls = fs - (g.static_size - g.sizeof_pthread).next_multiple_of(64);
+        let record = (tls - size_of::<Record>()) & !63;
+        let guard = base + layout.spare;
+        Place { spare: base, guard, lo: guard + PAGE, record, fs, end }
+    }
+
+    /// # Safety
+    /// As [`make`].
+    unsafe fn protect(&self) -> Result<(), Error> {
+        let no_guard = |e: io::Error| Error::os("cannot make a stack's guard page", e);
+        // SAFETY: pages of the slot that hold nothing.
+        unsafe {
+            memory::guard(self.guard as *mut u8, PAGE).map_err(no_guard)?;
+            // Two pages are touched in any case; one call is cheaper than two faults.
+            let first = (self.record - 1024) & !(PAGE - 1);
+            memory::populate(first as *mut u8, (self.end - first).next_multiple_of(PAGE));
+        }
+        Ok(())
+    }
+
+    /// Fills in the record and the hot words.
+    ///
+    /// # Safety
+    /// The slot's block is complete; nobody else knows of it.
+    unsafe fn record(&self, class: u32) -> &'static Record {
+        // SAFETY: zeroed memory is a valid Record (null pointers, None, zero discriminants); never freed.
+        let record = unsafe { &*(self.record as *const Record) };
+        record.fs.set(self.fs);
+        record.lo.set(self.lo);
+        record.spare.set(self.spare);
+        record.class.set(class);
+        record.id.store(0, Ordering::Relaxed);
+        // SAFETY: the block is live and nobody runs on it.
+        unsafe {
+            let words = hot::of(self.fs);
+            (*words).off = 1;
+            (*words).pending = 0;
+            (*words).record = self.record as *mut ();
+        }
+        record
+    }
+}

@@ -1,0 +1,31 @@
+//! futex(2) wait and wake on a word that this process owns.
+
+use super::raw::syscall4;
+use core::sync::atomic::AtomicU32;
+
+/// Sleeps while `*word == expected`. Returns on a wake, a signal, or at once if the value differs:
+/// callers loop.
+pub(crate) fn wait(word: &AtomicU32, expected: u32) {
+    let op = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
+    // SAFETY: `word` is a live aligned u32; no timeout is passed.
+    unsafe { syscall4(libc::SYS_futex, word.as_ptr() as usize, op, expected as usize, 0) };
+}
+
+/// As [`wait`], for at most `timeout`.
+pub(crate) fn wait_timeout(word: &AtomicU32, expected: u32, timeout: core::time::Duration) {
+    let ts = libc::timespec {
+        tv_sec: timeout.as_secs().min(i64::MAX as u64) as i64,
+        tv_nsec: timeout.subsec_nanos() as i64,
+    };
+    let op = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
+    let ts = &raw const ts as usize;
+    // SAFETY: `word` is a live aligned u32; the timeout outlives the call.
+    unsafe { syscall4(libc::SYS_futex, word.as_ptr() as usize, op, expected as usize, ts) };
+}
+
+/// Wakes at most `n` sleepers of `word`. Async-signal-safe.
+pub(crate) fn wake(word: &AtomicU32, n: i32) {
+    let op = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
+    // SAFETY: the kernel only uses the address as a key.
+    unsafe { syscall4(libc::SYS_futex, word.as_ptr() as usize, op, n as usize, 0) };
+}

@@ -1,0 +1,22 @@
+//! The only users of system calls and libc beyond thread-local storage: thin, typed, without policy.
+#![allow(unsafe_code)]
+
+pub(crate) mod futex;
+pub(crate) mod membarrier;
+pub(crate) mod memory;
+pub(crate) mod posix_timer;
+pub(crate) mod raw;
+pub(crate) mod signal;
+
+/// The kernel's id of the calling kernel thread.
+pub(crate) fn gettid() -> i32 {
+    // SAFETY: no arguments, no memory.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+}
+
+/// Whether user code may write the FS base (AT_HWCAP2 bit 1, set by the kernel since 5.9).
+pub(crate) fn has_fsgsbase() -> bool {
+    const HWCAP2_FSGSBASE: u64 = 1 << 1;
+    // SAFETY: getauxval reads the auxiliary vector.
+    unsafe { libc::getauxval(libc::AT_HWCAP2) & HWCAP2_FSGSBASE != 0 }
+}

@@ -1,0 +1,74 @@
+//! Signal handlers, masks and signal stacks, as the runtime needs them.
+
+use super::raw::syscall4;
+use nix::errno::Errno;
+
+/// A handler as sigaction(2) takes it with SA_SIGINFO.
+pub(crate) type Handler =
+    extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// A signal set as the kernel sees it: one bit a signal, signal 1 lowest.
+pub(crate) type KernelSet = u64;
+
+/// The set that holds just `signo`.
+pub(crate) const fn set_of(signo: i32) -> KernelSet {
+    1 << (signo - 1)
+}
+
+/// Installs `handler` for `signo` on the signal stack and returns what was there.
+///
+/// SA_RESTART keeps restartable calls whole; SA_NODEFER is never set (a late tick would nest on the
+/// signal stack until it overflows).
+pub(crate) fn install(signo: i32, handler: Handler) -> Result<libc::sigaction, Errno> {
+    // SAFETY: all-zero is a valid sigaction.
+    let mut new: libc::sigaction = unsafe { core::mem::zeroed() };
+    new.sa_sigaction = handler as usize;
+    new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+    restore(signo, &new)
+}
+
+/// Puts `action` in force for `signo` and returns what was there.
+pub(crate) fn restore(signo: i32, action: &libc::sigaction) -> Result<libc::sigaction, Errno> {
+    // SAFETY: all-zero is a valid sigaction.
+    let mut old: libc::sigaction = unsafe { core::mem::zeroed() };
+    // SAFETY: both pointers are live.
+    Errno::result(unsafe { libc::sigaction(signo, action, &mut old) })?;
+    Ok(old)
+}
+
+/// rt_sigprocmask(2) without libc: sets the mask of the calling kernel thread, returns the old one.
+/// `how` is one of SIG_BLOCK, SIG_UNBLOCK, SIG_SETMASK. Async-signal-safe.
+pub(crate) fn change_mask(how: i32, set: KernelSet) -> KernelSet {
+    let mut old: KernelSet = 0;
+    let (new, out) = (&raw const set as usize, &raw mut old as usize);
+    let len = size_of::<KernelSet>();
+    // SAFETY: both pointers are to live eight-byte sets.
+    unsafe { syscall4(libc::SYS_rt_sigprocmask, how as usize, new, out, len) };
+    old
+}
+
+/// The mask of the calling kernel thread.
+pub(crate) fn current_mask() -> KernelSet {
+    change_mask(libc::SIG_BLOCK, 0)
+}
+
+/// Makes `[base, base + len)` the signal stack of the calling kernel thread; returns the old one.
+///
+/// # Safety
+/// The range stays valid and unused by others until the kernel thread ends or is given another.
+pub(crate) unsafe fn set_signal_stack(base: *mut u8, len: usize) -> Result<libc::stack_t, Errno> {
+    let new = libc::stack_t { ss_sp: base.cast(), ss_flags: 0, ss_size: len };
+    // SAFETY: all-zero is a valid stack_t.
+    let mut old: libc::stack_t = unsafe { core::mem::zeroed() };
+    // SAFETY: both pointers are live; the range is the caller's promise.
+    Errno::result(unsafe { libc::sigaltstack(&new, &mut old) })?;
+    Ok(old)
+}
+
+/// The smallest signal stack that holds a frame of this CPU (AT_MINSIGSTKSZ), in bytes.
+pub(crate) fn min_signal_stack() -> usize {
+    const AT_MINSIGSTKSZ: libc::c_ulong = 51;
+    // SAFETY: getauxval reads the auxiliary vector.
+    let n = unsafe { libc::getauxval(AT_MINSIGSTKSZ) } as usize;
+    n.max(libc::MINSIGSTKSZ)
+}

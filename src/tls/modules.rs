@@ -1,0 +1,255 @@
+//! The thread-local variables of every loaded module: where they are in a block, and their images.
+//!
+//! The table is made again when the set of loaded modules has changed. To see that without taking the
+//! loader's lock, the words that count additions and loaded modules (dl_iterate_phdr(3) tells both) are
+//! found inside the loader's own data by watching them change while a library is opened and closed;
+//! where they cannot be told apart, dl_iterate_phdr is asked each time, which is slower and as right.
+//!
+//! Images are copied: a library may be closed while a thread that ends reads the table.
+
+use super::glibc::{self, Glibc};
+use super::hot;
+use core::ffi::{CStr, c_int, c_void};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::Mutex;
+
+/// A stretch of static TLS: copy `image`, then zeros.
+#[derive(Debug, Clone)]
+pub(crate) struct Piece {
+    /// Start, relative to the thread pointer.
+    pub offset: isize,
+    pub image: Box<[u8]>,
+    pub len: usize,
+}
+
+/// A module whose variables are allocated on first use in a thread.
+#[derive(Debug, Clone)]
+pub(crate) struct Dynamic {
+    pub module: usize,
+    pub image: Box<[u8]>,
+    pub len: usize,
+}
+
+/// What to restore when a thread ends.
+#[derive(Debug, Default)]
+pub(crate) struct Modules {
+    pub statics: Vec<Piece>,
+    pub dynamics: Vec<Dynamic>,
+    /// Generation of the dynamic thread vector that the table belongs to.
+    pub generation: usize,
+    /// A module with static TLS, to bring a thread's vector up to date with.
+    static_module: usize,
+    seen: Counts,
+}
+
+/// How many modules were ever added, and how many are loaded.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Counts {
+    adds: u64,
+    loaded: u64,
+}
+
+impl Modules {
+    /// Whether the set of loaded modules is still the table's.
+    #[inline]
+    pub(crate) fn up_to_date(&self) -> bool {
+        counts() == self.seen
+    }
+
+    /// Brings the running thread's dynamic vector to the loader's generation, so that none of its
+    /// entries is of a closed module whose number has been given away again.
+    pub(crate) fn refresh_vector(&self) {
+        let index = TlsIndex { module: self.static_module, offset: 0 };
+        // SAFETY: the executable's module is never closed.
+        unsafe { __tls_get_addr(&index) };
+    }
+}
+
+/// The table in force. Replaced tables are leaked: a thread may be reading one (dlopen is rare).
+static CURRENT: AtomicPtr<Modules> = AtomicPtr::new(core::ptr::null_mut());
+/// Where the loader counts additions and loaded modules; null if that could not be found.
+static ADDS: AtomicPtr<u64> = AtomicPtr::new(core::ptr::null_mut());
+static LOADED: AtomicPtr<u64> = AtomicPtr::new(core::ptr::null_mut());
+static REBUILD: Mutex<()> = Mutex::new(());
+
+/// The table, made anew if libraries came. Call in thread context with preemption on.
+#[inline]
+pub(crate) fn current() -> &'static Modules {
+    let table = CURRENT.load(Ordering::Acquire);
+    if !table.is_null() {
+        // SAFETY: tables are never freed.
+        let table = unsafe { &*table };
+        if table.up_to_date() {
+            return table;
+        }
+    }
+    rebuild()
+}
+
+#[inline]
+fn counts() -> Counts {
+    let (adds, loaded) = (ADDS.load(Ordering::Relaxed), LOADED.load(Ordering::Relaxed));
+    if adds.is_null() || loaded.is_null() {
+        return asked_counts();
+    }
+    // SAFETY: words of the loader's data, which lives as long as the process.
+    let read = |p: *mut u64| unsafe { (*p.cast::<AtomicU64>()).load(Ordering::Acquire) };
+    Counts { adds: read(adds), loaded: read(loaded) }
+}
+
+fn asked_counts() -> Counts {
+    unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
+        // SAFETY: the loader passes a live structure; `out` is the local below.
+        let (info, out) = unsafe { (&*info, &mut *out.cast::<Counts>()) };
+        *out = Counts { adds: info.dlpi_adds, loaded: info.dlpi_adds - info.dlpi_subs };
+        1
+    }
+    let mut found = Counts::default();
+    // SAFETY: the callback matches; it gets the address of a local.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut found).cast()) };
+    found
+}
+
+#[cold]
+fn rebuild() -> &'static Modules {
+    let _lock = REBUILD.lock().unwrap_or_else(|e| e.into_inner());
+    let mut table = Modules { seen: asked_counts(), ..Modules::default() };
+    // SAFETY: the callback matches and gets the table.
+    unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut table).cast()) };
+    table.generation = vector_generation(glibc::known(), hot::fs_base());
+    let table = Box::leak(Box::new(table));
+    CURRENT.store(table, Ordering::Release);
+    table
+}
+
+/// Generation of the running thread's dynamic vector: the first word of entry 0.
+pub(crate) fn vector_generation(g: &Glibc, fs: usize) -> usize {
+    // SAFETY: `fs` is the running thread's; every block has a vector.
+    unsafe { **((fs + g.dtvp) as *const *const usize) }
+}
+
+/// `tls_index` of the TLS ABI.
+#[repr(C)]
+struct TlsIndex {
+    module: usize,
+    offset: usize,
+}
+
+unsafe extern "C" {
+    fn __tls_get_addr(index: *const TlsIndex) -> *mut u8;
+}
+
+unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
+    // SAFETY: the loader passes a live structure, `rebuild` the table.
+    let (info, table) = unsafe { (&*info, &mut *out.cast::<Modules>()) };
+    if info.dlpi_tls_modid == 0 {
+        return 0;
+    }
+    // SAFETY: the module's program headers, as the loader gives them.
+    let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize) };
+    let Some(tls) = headers.iter().find(|h| h.p_type == libc::PT_TLS) else { return 0 };
+    let image = (info.dlpi_addr as usize).wrapping_add(tls.p_vaddr as usize) as *const u8;
+    let len = tls.p_memsz as usize;
+    // SAFETY: the initial image of a loaded module; the loader's lock is held during the walk.
+    let image = unsafe { core::slice::from_raw_parts(image, tls.p_filesz as usize) };
+    // The address in this thread; allocates here if the module's variables are dynamic.
+    let index = TlsIndex { module: info.dlpi_tls_modid, offset: 0 };
+    // SAFETY: the module is loaded: the loader's lock is held during the walk.
+    let here = unsafe { __tls_get_addr(&index) } as usize;
+    // SAFETY: returns the address of the running thread's errno, which lies in libc's own TLS.
+    let errno = unsafe { libc::__errno_location() } as usize;
+    if (here..here + len).contains(&errno) {
+        return 0; // libc keeps its own: malloc's cache stays warm, the rest is reset by name
+    }
+    let offset = (here as isize).wrapping_sub(hot::fs_base() as isize);
+    let static_size = glibc::known().static_size as isize;
+    if (-static_size..0).contains(&offset) {
+        table.static_module = table.static_module.max(1).min(info.dlpi_tls_modid);
+        split_around_hot_words(table, offset, image, len);
+    } else {
+        table.dynamics.push(Dynamic { module: info.dlpi_tls_modid, image: image.into(), len });
+    }
+    0
+}
+
+/// Our own hot words lie in one of the modules and must keep their values.
+fn split_around_hot_words(table: &mut Modules, offset: isize, image: &[u8], len: usize) {
+    let (hot, hot_len) = (hot::offset(), size_of::<hot::HotWords>() as isize);
+    let end = offset + len as isize;
+    let parts = if (offset..end).contains(&hot) {
+        [(offset, hot), (hot + hot_len, end)]
+    } else {
+        [(offset, end), (end, end)]
+    };
+    for (from, to) in parts.into_iter().filter(|(from, to)| from < to) {
+        let (skip, len) = ((from - offset) as usize, (to - from) as usize);
+        let image = &image[skip.min(image.len())..];
+        table.statics.push(Piece { offset: from, image: image[..image.len().min(len)].into(), len });
+    }
+}
+
+/// Looks for the loader's counters. Called once, at the first start of a runtime.
+pub(crate) fn find_counters() {
+    /// Stub libraries that come with glibc and that hardly anybody has loaded.
+    const STUBS: [&CStr; 5] =
+        [c"libutil.so.1", c"libanl.so.1", c"librt.so.1", c"libdl.so.2", c"libpthread.so.0"];
+    let Some((base, words)) = loader_data() else { return };
+    // SAFETY: the words are live; they are read one by one, racing with nobody that matters.
+    let read = |i: usize| unsafe { core::ptr::read_volatile(base.add(i)) };
+    let adds_at = |c: Counts, i: &usize| read(*i) == c.adds;
+    // The number of loaded modules is 32 bits wide, with padding after it.
+    let loaded_at = |c: Counts, i: &usize| read(*i) == c.loaded;
+    for name in STUBS {
+        let before = asked_counts();
+        let mut adds: Vec<usize> = (0..words).filter(|i| adds_at(before, i)).collect();
+        let mut loaded: Vec<usize> = (0..words).filter(|i| loaded_at(before, i)).collect();
+        // SAFETY: a C string; the library is glibc's and has no effects.
+        let lib = unsafe {
+            if !libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD).is_null() {
+                continue;
+            }
+            libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL)
+        };
+        if lib.is_null() {
+            continue;
+        }
+        let during = asked_counts();
+        adds.retain(|i| adds_at(during, i));
+        loaded.retain(|i| loaded_at(during, i));
+        // SAFETY: the handle from above.
+        unsafe { libc::dlclose(lib) };
+        let after = asked_counts();
+        adds.retain(|i| adds_at(after, i));
+        loaded.retain(|i| loaded_at(after, i));
+        let moved = during.adds != before.adds && after.loaded != during.loaded;
+        if let (true, [adds], [loaded]) = (moved, &adds[..], &loaded[..]) {
+            ADDS.store(base.wrapping_add(*adds).cast_mut(), Ordering::Relaxed);
+            LOADED.store(base.wrapping_add(*loaded).cast_mut(), Ordering::Relaxed);
+            return;
+        }
+    }
+}
+
+/// The loader's global data, as a run of words.
+fn loader_data() -> Option<(*const u64, usize)> {
+    let start = glibc::symbol(c"_rtld_global").ok()?;
+    let mut info = core::mem::MaybeUninit::<libc::Dl_info>::uninit();
+    let mut sym: *mut libc::Elf64_Sym = core::ptr::null_mut();
+    const RTLD_DL_SYMENT: c_int = 1;
+    unsafe extern "C" {
+        fn dladdr1(
+            addr: *const c_void,
+            info: *mut libc::Dl_info,
+            extra: *mut *mut libc::Elf64_Sym,
+            flags: c_int,
+        ) -> c_int;
+    }
+    // SAFETY: an address in the loader; both results are locals.
+    let ok = unsafe { dladdr1(start, info.as_mut_ptr(), &mut sym, RTLD_DL_SYMENT) };
+    if ok == 0 || sym.is_null() {
+        return None;
+    }
+    // SAFETY: dladdr1 found the symbol's entry.
+    let size = unsafe { (*sym).st_size } as usize;
+    Some((start.cast::<u64>().cast_const(), size / 8))
+}

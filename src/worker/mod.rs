@@ -1,0 +1,148 @@
+//! Workers: the only module that sees both halves, the scheduler's and the preemption's.
+//!
+//! A worker is a kernel thread. Its own pthread block ("home") is kept for glibc's signal handlers; it
+//! works in two other contexts: the *loop*, a slot like a thread's with preemption off for good, and
+//! the threads it runs. A thread that gives way or blocks switches directly to the next one; the loop
+//! runs when there is none, after a preemption, and at the ends of the worker's life.
+//!
+//! What must happen once a stack has been left (publish it, free it) is done by the side that was
+//! switched to: [`finish`].
+#![allow(unsafe_code)]
+
+pub(crate) mod give;
+mod idle;
+mod life;
+mod mask;
+pub(crate) mod ops;
+mod pick;
+pub(crate) mod shared;
+pub(crate) mod start;
+
+pub(crate) use idle::Sleep;
+pub(crate) use life::finish;
+pub(crate) use life::reveille_finish;
+pub(crate) use shared::Shared;
+pub(crate) use start::reveille_start;
+
+use crate::context::x86_64::{Carry, reveille_jump, reveille_switch};
+use crate::preempt::site::{Count, Site};
+use crate::sched::ring::Ring;
+use crate::slot::pool::FreeList;
+use crate::tcb::Record;
+use core::cell::{Cell, UnsafeCell};
+use core::sync::atomic::Ordering;
+
+/// See the module's documentation. `site` is first: the handler knows only that part.
+#[repr(C)]
+pub(crate) struct Worker {
+    pub site: Site,
+    /// Nobody steals: the runtime has one worker.
+    pub sole: bool,
+    pub ring: Ring<Record>,
+    /// Free slots of the runtime's own stack class.
+    pub free: UnsafeCell<FreeList>,
+    /// A full batch in reserve, so that the pool is asked once in a batch at most.
+    pub reserve: UnsafeCell<FreeList>,
+    pub class: u32,
+    /// The next thread id of this worker's block, and the end of the block.
+    pub next_id: Cell<u64>,
+    pub last_id: Cell<u64>,
+    pub shared: Cell<*const Shared>,
+    pub index: usize,
+    pub sleep: Sleep,
+    /// The home context while the worker works.
+    pub home_rsp: Cell<usize>,
+    /// Its FS base: glibc's own signal handlers must run with it.
+    pub home_fs: Cell<usize>,
+    /// Threads started from here, and ended here.
+    pub started: Count,
+    pub ended: Count,
+    pub steals: Count,
+    /// Recorded slices, if asked for.
+    pub trace: crate::trace::Trace,
+    /// State of the generator that picks the first victim of a theft.
+    pub random: Cell<u32>,
+}
+
+// SAFETY: cells are touched on the worker's kernel thread only; the rest is atomic (invariant W1).
+unsafe impl Sync for Worker {}
+// SAFETY: a worker is built on one kernel thread and used on another, with a start in between.
+unsafe impl Send for Worker {}
+
+impl Worker {
+    /// The runtime.
+    #[inline(always)]
+    pub(crate) fn shared(&self) -> &'static Shared {
+        // SAFETY: set before the worker starts; runtimes are never freed.
+        unsafe { &*self.shared.get() }
+    }
+
+    /// The record of the loop.
+    #[inline(always)]
+    pub(crate) fn loop_record(&self) -> &'static Record {
+        // SAFETY: set before the first thread runs; slots are never freed.
+        unsafe { &*self.site.loop_record.get() }
+    }
+}
+
+/// The worker that runs the thread of `record`, which is the running one. Stale after any switch.
+#[inline(always)]
+pub(crate) fn of(record: &Record) -> &'static Worker {
+    // SAFETY: set by whoever dispatched the thread; workers are never freed.
+    unsafe { &*record.worker.get().cast::<Worker>() }
+}
+
+/// Switches from `prev` to `next` and, when somebody switches back, finishes what was left then.
+///
+/// # Safety
+/// `prev` is the running context with preemption off, its `after` set; `next` is at rest and this
+/// worker's to run.
+#[inline(always)]
+pub(crate) unsafe fn switch(w: &Worker, prev: &Record, next: &Record) {
+    dispatch(w, prev, next);
+    // SAFETY: the caller's promise; the worker carried over is the one that runs then.
+    unsafe {
+        let Carry { prev, worker } = reveille_switch(
+            prev.rsp.as_ptr(),
+            next.rsp.get(),
+            next.fs.get(),
+            prev,
+            core::ptr::from_ref(w).cast(),
+        );
+        finish(&*prev, &*worker.cast::<Worker>());
+    }
+}
+
+/// As [`switch`] for a context at its end.
+///
+/// # Safety
+/// As [`switch`].
+pub(crate) unsafe fn switch_away(w: &Worker, prev: &Record, next: &Record) -> ! {
+    dispatch(w, prev, next);
+    // SAFETY: the caller's promise.
+    unsafe {
+        reveille_jump(
+            core::ptr::null_mut(),
+            next.rsp.get(),
+            next.fs.get(),
+            prev,
+            core::ptr::from_ref(w).cast(),
+        )
+    }
+}
+
+#[inline(always)]
+fn dispatch(w: &Worker, prev: &Record, next: &Record) {
+    next.worker.set(core::ptr::from_ref(w).cast());
+    w.site.switches.set(w.site.switches.get() + 1);
+    if w.trace.is_on() {
+        trace(w, prev, next);
+    }
+}
+
+#[cold]
+fn trace(w: &Worker, prev: &Record, next: &Record) {
+    let idle = core::ptr::eq(next, w.loop_record());
+    let id = if idle { 0 } else { next.id.load(Ordering::Relaxed) };
+    w.trace.switch(prev.after.get() as u8, id);
+}

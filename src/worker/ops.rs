@@ -1,0 +1,253 @@
+//! What a running thread does to itself: give way, park, join, end. And to slots: take one, free one.
+//!
+//! Each begins by switching preemption off and ends by beginning a slice.
+
+use super::{Worker, of, switch, switch_away};
+use crate::slot::pool::{self, BATCH, FreeList};
+use crate::tcb::state::{After, Outcome, State, join, park};
+use crate::tcb::{Record, current};
+use crate::tls::hot;
+use core::sync::atomic::Ordering;
+
+/// The running thread gives way to the next ready one, if there is one. False on a kernel thread.
+#[inline]
+pub(crate) fn yield_now() -> bool {
+    let Some(me) = current::get() else { return false };
+    give_way(me, After::Yield, "yield_now");
+    true
+}
+
+/// As [`yield_now`] for a thread whose slice is over: it waits among the sliced ones.
+pub(crate) fn give_way_sliced() {
+    if let Some(me) = current::get() {
+        give_way(me, After::Sliced, "a tick");
+    }
+}
+
+#[inline(always)]
+fn give_way(me: &'static Record, after: After, what: &'static str) {
+    hot::off();
+    let w = of(me);
+    if hot::off_count() != 1 {
+        return refuse(w, what);
+    }
+    if let Some(next) = w.pick() {
+        me.after.set(after);
+        if me.slow.load(Ordering::Relaxed) != 0 {
+            return slowly(me, w, next);
+        }
+        // SAFETY: preemption is off, `after` set, `next` came out of a queue.
+        unsafe { switch(w, me, next) };
+    }
+    // SAFETY: one level of `off`, runtime data no longer in use.
+    unsafe { hot::begin_slice() };
+}
+
+/// A switch of a thread with a signal mask of its own: the mask stays with the thread.
+#[cold]
+#[inline(never)]
+fn slowly(me: &'static Record, w: &Worker, next: &'static Record) {
+    super::mask::leave(me, w);
+    // SAFETY: as in `give_way`.
+    unsafe { switch(w, me, next) };
+    super::mask::come_back(me);
+    // SAFETY: as in `give_way`.
+    unsafe { hot::begin_slice() };
+}
+
+/// Giving way or blocking with preemption switched off by the user.
+#[cold]
+#[inline(never)]
+fn refuse(w: &Worker, what: &'static str) {
+    if w.shared().settings.checks {
+        crate::check::violation(what, "was called while preemption was switched off");
+    }
+    let _still_off = hot::on();
+}
+
+/// Leaves the worker until somebody makes the thread ready; `after` says who.
+#[inline(always)]
+fn block(me: &'static Record, after: After) {
+    hot::off();
+    let w = of(me);
+    if hot::off_count() != 1 {
+        crate::check::violation("a blocking call", "was made while preemption was switched off");
+    }
+    me.after.set(after);
+    let next = w.pick().unwrap_or_else(|| w.loop_record());
+    if me.slow.load(Ordering::Relaxed) != 0 {
+        return slowly(me, w, next);
+    }
+    // SAFETY: preemption is off, `after` set; `next` came out of a queue or is the resting loop.
+    unsafe { switch(w, me, next) };
+    // SAFETY: one level of `off`, runtime data no longer in use.
+    unsafe { hot::begin_slice() };
+}
+
+/// Waits until `target` has ended, in a reveille thread or on a kernel thread. The caller holds the
+/// handle, so nobody else joins and the slot stays.
+#[inline]
+pub(crate) fn wait_for(target: &'static Record) {
+    let Some(me) = current::get() else { return wait_on_kernel_thread(target) };
+    while target.join.load(Ordering::Acquire) != join::DONE {
+        me.target.set(target);
+        block(me, After::Join);
+    }
+}
+
+#[cold]
+fn wait_on_kernel_thread(target: &'static Record) {
+    loop {
+        match target.join.load(Ordering::Acquire) {
+            join::DONE => return,
+            join::KERNEL => {
+                crate::sys::futex::wait(super::life::join_word(target), join::KERNEL as u32);
+            }
+            other => {
+                let _ = target.join.compare_exchange(
+                    other,
+                    join::KERNEL,
+                    Ordering::AcqRel,
+                    Ordering::Acquire,
+                );
+            }
+        }
+    }
+}
+
+/// Parks the running thread until its token is there; may return early, as std's does.
+pub(crate) fn park(me: &'static Record) {
+    if me.token.swap(park::EMPTY, Ordering::Acquire) == park::NOTIFIED {
+        return;
+    }
+    block(me, After::Park);
+    me.token.store(park::EMPTY, Ordering::Relaxed);
+    core::sync::atomic::fence(Ordering::Acquire);
+}
+
+/// Makes the token of `r` available. From any thread.
+pub(crate) fn unpark(r: &'static Record) {
+    if r.token.swap(park::NOTIFIED, Ordering::AcqRel) == park::PARKED {
+        make_ready(r);
+    }
+}
+
+/// Makes a blocked thread ready; the caller took it out of what it waited for.
+pub(crate) fn make_ready(r: &'static Record) {
+    match current::get() {
+        Some(me) => {
+            hot::off();
+            super::give::ready(of(me), r);
+            if hot::on() && hot::off_count() == 0 {
+                crate::preempt::honour_pending();
+            }
+        }
+        None => {
+            super::life::mark(r, State::Ready);
+            // SAFETY: a live thread's runtime; runtimes are never freed.
+            let shared = unsafe { &*r.runtime.get().cast::<super::Shared>() };
+            super::give::from_outside(shared, r);
+        }
+    }
+}
+
+/// The running thread ends. Its TLS has been reset; its outcome is in the record.
+#[inline]
+pub(crate) fn exit(me: &'static Record) -> ! {
+    hot::off();
+    let w = of(me);
+    if me.slow.load(Ordering::Relaxed) != 0 {
+        super::mask::leave(me, w);
+        me.slow.store(0, Ordering::Relaxed);
+    }
+    let joiner = me.join.load(Ordering::Acquire);
+    if joiner > join::LAST {
+        // SAFETY: an address in the word is that of a blocked joiner's record.
+        let joiner = unsafe { &*(joiner as *const Record) };
+        if core::ptr::eq(joiner.runtime.get(), w.shared.get().cast()) {
+            me.after.set(After::ExitToJoiner);
+            super::life::mark(joiner, State::Running);
+            // SAFETY: the joiner rests, and only its target makes it ready.
+            unsafe { switch_away(w, me, joiner) };
+        }
+    }
+    me.after.set(After::Exit);
+    let next = w.pick().unwrap_or_else(|| w.loop_record());
+    // SAFETY: `next` came out of a queue or is the resting loop.
+    unsafe { switch_away(w, me, next) }
+}
+
+/// A free slot of the worker's class without allocation, if there is one. Preemption is off.
+#[inline(always)]
+pub(crate) fn take_slot(w: &Worker) -> Option<&'static Record> {
+    // SAFETY: touched on the worker's kernel thread only, preemption off.
+    let free = unsafe { &mut *w.free.get() };
+    free.pop().or_else(|| refill(w, free))
+}
+
+#[cold]
+#[inline(never)]
+fn refill(w: &Worker, free: &mut FreeList) -> Option<&'static Record> {
+    // SAFETY: as in `take_slot`.
+    let reserve = unsafe { &mut *w.reserve.get() };
+    *free = core::mem::replace(reserve, FreeList::new());
+    if free.len == 0 {
+        *free = pool::take_batch(w.class);
+    }
+    free.pop()
+}
+
+/// Frees the slot of a thread that has ended. Preemption is off.
+#[inline(always)]
+pub(crate) fn free(w: &Worker, r: &'static Record) {
+    r.id.store(0, Ordering::Relaxed);
+    super::life::mark(r, State::Free);
+    if r.keep.get() {
+        return;
+    }
+    if r.class.get() != w.class {
+        return pool::put(r);
+    }
+    // SAFETY: as in `take_slot`.
+    let free = unsafe { &mut *w.free.get() };
+    if free.len == BATCH {
+        spill(w, free);
+    }
+    free.push(r);
+}
+
+#[cold]
+#[inline(never)]
+fn spill(w: &Worker, free: &mut FreeList) {
+    // SAFETY: as in `take_slot`.
+    let reserve = unsafe { &mut *w.reserve.get() };
+    let full = core::mem::replace(free, FreeList::new());
+    let older = core::mem::replace(reserve, full);
+    if older.len == BATCH {
+        pool::give_batch(w.class, older);
+    } else if older.len != 0 {
+        *free = older;
+    }
+}
+
+/// Frees the slot from any thread.
+pub(crate) fn free_from_anywhere(r: &'static Record) {
+    let Some(me) = current::get() else {
+        r.id.store(0, Ordering::Relaxed);
+        super::life::mark(r, State::Free);
+        if !r.keep.get() {
+            pool::put(r);
+        }
+        return;
+    };
+    hot::off();
+    free(of(me), r);
+    if hot::on() && hot::off_count() == 0 {
+        crate::preempt::honour_pending();
+    }
+}
+
+/// Whether the value or payload of an ended thread is still in its record.
+pub(crate) fn holds_value(r: &Record) -> bool {
+    matches!(r.outcome.get(), Outcome::Returned | Outcome::Panicked)
+}

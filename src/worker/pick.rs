@@ -1,0 +1,90 @@
+//! Choosing the next thread.
+
+use super::{Shared, Worker};
+use crate::sched::policy::{self, Source};
+use crate::tcb::Record;
+use core::sync::atomic::Ordering;
+
+impl Worker {
+    /// The next thread for this worker to run, if it can be had without looking at other workers.
+    #[inline(always)]
+    pub(crate) fn pick(&self) -> Option<&'static Record> {
+        if !policy::unusual(self.site.switches.get())
+            && let Some(r) = self.ring.pop(self.sole)
+        {
+            // SAFETY: records are never freed.
+            return Some(unsafe { &*r });
+        }
+        self.pick_in_order()
+    }
+
+    #[inline(never)]
+    fn pick_in_order(&self) -> Option<&'static Record> {
+        let shared = self.shared();
+        for source in policy::order(self.site.switches.get()) {
+            let r = match source {
+                Source::Ring => self.ring.pop(self.sole),
+                Source::Arrivals => self.take_arrivals(shared),
+                Source::Sliced => shared.sliced.pop(),
+            };
+            if let Some(r) = r {
+                // SAFETY: records are never freed.
+                return Some(unsafe { &*r });
+            }
+        }
+        None
+    }
+
+    /// One arrival to run, and a fair part of the others into the ring while it is empty.
+    fn take_arrivals(&self, shared: &Shared) -> Option<*const Record> {
+        let len = shared.arrivals.len.load(Ordering::Acquire);
+        if len == 0 {
+            return None;
+        }
+        let mut list = shared.arrivals.list.lock();
+        let first = list.pop();
+        if self.ring.len() == 0 {
+            let part = (list.len() / shared.workers().len()).min(crate::sched::ring::SIZE / 2);
+            for _ in 0..part {
+                let Some(r) = list.pop() else { break };
+                if let Err(r) = self.ring.push(r) {
+                    // SAFETY: taken out just now; records are never freed.
+                    unsafe { list.push(r) };
+                    break;
+                }
+            }
+        }
+        shared.arrivals.len.store(list.len(), Ordering::Release);
+        first
+    }
+
+    /// Half of another worker's ring, starting with a random victim.
+    pub(super) fn steal(&self) -> Option<&'static Record> {
+        let workers = self.shared().workers();
+        let start = self.next_random() as usize;
+        for i in 0..workers.len() {
+            let victim = &workers[(start + i) % workers.len()];
+            if core::ptr::eq::<Worker>(&**victim, self) {
+                continue;
+            }
+            if victim.ring.steal_into(&self.ring) > 0
+                && let Some(r) = self.ring.pop(false)
+            {
+                self.steals.bump();
+                // SAFETY: records are never freed.
+                return Some(unsafe { &*r });
+            }
+        }
+        None
+    }
+
+    /// Marsaglia's xorshift32 ("Xorshift RNGs", 2003).
+    fn next_random(&self) -> u32 {
+        let mut x = self.random.get();
+        x ^= x << 13;
+        x ^= x >> 17;
+        x ^= x << 5;
+        self.random.set(x);
+        x
+    }
+}

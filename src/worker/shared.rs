@@ -1,0 +1,151 @@
+//! What the workers of one runtime share.
+
+use super::Worker;
+use crate::lock::spin::SpinLock;
+use crate::sched::list::List;
+use crate::sys::futex;
+use crate::tcb::Record;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::time::Duration;
+use crossbeam_utils::CachePadded;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// A locked list whose length can be read without the lock.
+pub(crate) struct Queue {
+    pub list: SpinLock<List<Record>>,
+    pub len: AtomicUsize,
+}
+
+impl Queue {
+    fn new() -> Queue {
+        Queue { list: SpinLock::new(List::new()), len: AtomicUsize::new(0) }
+    }
+
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.len.load(Ordering::Relaxed) != 0
+    }
+
+    pub(crate) fn push(&self, r: &'static Record) {
+        let mut list = self.list.lock();
+        // SAFETY: a ready thread stands in one list at a time (invariant Q1); never freed.
+        unsafe { list.push(r) };
+        self.len.store(list.len(), Ordering::SeqCst);
+    }
+
+    pub(crate) fn pop(&self) -> Option<*const Record> {
+        if !self.any() {
+            return None;
+        }
+        let mut list = self.list.lock();
+        let r = list.pop();
+        self.len.store(list.len(), Ordering::Release);
+        r
+    }
+}
+
+/// How a runtime was asked to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub workers: usize,
+    pub slice: Duration,
+    pub adaptive: bool,
+    pub signal: i32,
+    pub stack: usize,
+    pub start: crate::builder::StartMethod,
+    pub checks: bool,
+    pub trace: usize,
+}
+
+/// See the module's documentation. Never freed: handles of threads point at it.
+pub(crate) struct Shared {
+    pub settings: Settings,
+    pub class: u32,
+    pub arrivals: CachePadded<Queue>,
+    pub sliced: CachePadded<Queue>,
+    /// How many workers sleep.
+    pub idle: CachePadded<AtomicU32>,
+    /// Whose turn it is to look at arrivals when nobody sleeps.
+    pub turn: AtomicU32,
+    /// Threads started from outside the workers.
+    pub started_outside: AtomicU64,
+    pub closed: AtomicBool,
+    /// Somebody waits for all threads to end; bumped at each end while so.
+    pub watched: AtomicBool,
+    pub ends: AtomicU32,
+    pub begun: Instant,
+    workers: OnceLock<Box<[CachePadded<Worker>]>>,
+}
+
+impl Shared {
+    pub(crate) fn new(settings: Settings, class: u32) -> Shared {
+        Shared {
+            settings,
+            class,
+            arrivals: CachePadded::new(Queue::new()),
+            sliced: CachePadded::new(Queue::new()),
+            idle: CachePadded::new(AtomicU32::new(0)),
+            turn: AtomicU32::new(0),
+            started_outside: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            watched: AtomicBool::new(false),
+            ends: AtomicU32::new(0),
+            begun: Instant::now(),
+            workers: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn set_workers(&self, workers: Box<[CachePadded<Worker>]>) {
+        let _ = self.workers.set(workers);
+    }
+
+    #[inline(always)]
+    pub(crate) fn workers(&self) -> &[CachePadded<Worker>] {
+        self.workers.get().map_or(&[], |w| w)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// A thread has ended: tells whoever waits for all to end.
+    #[inline]
+    pub(crate) fn one_ended(&self) {
+        if self.watched.load(Ordering::Relaxed) {
+            self.ends.fetch_add(1, Ordering::SeqCst);
+            futex::wake(&self.ends, i32::MAX);
+        }
+    }
+
+    /// Threads started less threads ended. Exact when nothing starts any more.
+    pub(crate) fn running(&self) -> u64 {
+        // Ends first: a thread that ends between the two sums counts as running.
+        let ended: u64 = self.workers().iter().map(|w| w.ended.get()).sum();
+        let started: u64 = self.workers().iter().map(|w| w.started.get()).sum();
+        (started + self.started_outside.load(Ordering::SeqCst)).saturating_sub(ended)
+    }
+
+    /// Waits until no thread runs, at most `timeout`; returns how many still do.
+    pub(crate) fn wait_for_all(&self, timeout: Option<Duration>) -> u64 {
+        /// One end may be missed between the look and the sleep of a worker's plain store: look again.
+        const LOOK: Duration = Duration::from_millis(10);
+        let deadline = timeout.and_then(|t| Instant::now().checked_add(t));
+        self.watched.store(true, Ordering::SeqCst);
+        loop {
+            let seen = self.ends.load(Ordering::SeqCst);
+            let running = self.running();
+            if running == 0 {
+                return 0;
+            }
+            let wait = match deadline {
+                None => LOOK,
+                Some(d) => match d.checked_duration_since(Instant::now()) {
+                    None => return running,
+                    Some(left) => left.min(LOOK),
+                },
+            };
+            futex::wait_timeout(&self.ends, seen, wait);
+        }
+    }
+}
