@@ -13,18 +13,27 @@
 //!        ^                        |
 //!        '---------store----------'        (then return from the handler)
 //!
+//!   getcontext, makecontext ------> ucontext_t --setcontext--> running
+//!   signal frame ------capture----> ucontext_t --setcontext--> running
 //! ```
 //!
 //! * [`FrameRef`]: a checked view of a signal frame.
 //! * [`SavedContext`]: an owned full context.
+//! * [`ucontext`]: `getcontext` and its family on the platform's own `ucontext_t`.
+//! * [`UserContext`]: the same for Rust, with closures.
 //!
 //! Everything here is independent of the runtime. Nothing but construction allocates, and
 //! nothing takes a lock, so all of it may be used in a signal handler.
 
+mod convert;
 mod frame;
+mod make;
 mod saved;
+pub mod ucontext;
+mod user;
 mod xstate;
 
 pub use frame::{Checks, FrameError, FrameRef, Gregs};
 pub use saved::{SavedContext, resume_code};
+pub use user::UserContext;
 pub use xstate::XstateError;
