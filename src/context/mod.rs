@@ -25,6 +25,7 @@
 //! Everything here is independent of the runtime. Nothing but construction allocates, and
 //! nothing takes a lock, so all of it may be used in a signal handler.
 
+mod c_api;
 mod convert;
 mod frame;
 mod make;
