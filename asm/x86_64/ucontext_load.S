@@ -14,6 +14,11 @@
 # reveille_uctx_set    RDI = context to continue. Returns only to say -1. What is not plain
 #                      beyond doubt goes on to Rust, with the caller's RSP.
 # reveille_uctx_load   RDI = plain context, already checked. Does not return.
+# reveille_uctx_load_mask  the same, and sets its signal mask; RSI = where to store the old one,
+#                      or null. The stack changes hands first: a signal that the new mask lets
+#                      in finds the target's stack, and a handler that switches away there
+#                      saves a context which completes the load. On the old stack, which the
+#                      caller has given up, it would save what nobody may continue.
 # On exit RBX RBP R12-R15 and the arguments' registers RDI RSI RDX RCX R8 R9 are the context's
 # (makecontext puts a new function's arguments there), RAX = 0, R10 and R11 are clobbered.
 
@@ -47,6 +52,20 @@
     xor     eax, eax
     jmp     r11
     reveille_end reveille_uctx_load
+
+    reveille_begin reveille_uctx_load_mask
+    mov     rbx, rdi
+    mov     rsp, [rdi + {RSP}]
+    .cfi_undefined rip
+    mov     rdx, rsi
+    lea     rsi, [rdi + {SIGMASK}]
+    mov     edi, {SIG_SETMASK}
+    mov     r10d, {SIGSET_BYTES}
+    mov     eax, {RT_SIGPROCMASK}
+    syscall
+    mov     rdi, rbx
+    jmp     reveille_uctx_load
+    reveille_end reveille_uctx_load_mask
     .popsection
     .purgem reveille_begin
     .purgem reveille_end

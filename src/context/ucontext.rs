@@ -103,6 +103,10 @@ core::arch::global_asm!(
     MXCSR = const MXCSR,
     MXCSR_RESERVED = const MXCSR_RESERVED,
     NO_MASK = const NO_MASK,
+    SIGMASK = const core::mem::offset_of!(ucontext_t, uc_sigmask),
+    SIGSET_BYTES = const SIGSET_BYTES,
+    SIG_SETMASK = const libc::SIG_SETMASK,
+    RT_SIGPROCMASK = const libc::SYS_rt_sigprocmask,
     GET_MASK_REST = sym get_mask_rest,
     SWAP_MASK_REST = sym swap_mask_rest,
     SET_CHECKED = sym set_checked,
@@ -143,6 +147,8 @@ pub mod raw {
         pub(crate) fn set(ucp: *const ucontext_t) -> c_int;
         #[link_name = "reveille_uctx_load"]
         pub(crate) fn load(ucp: *const ucontext_t) -> !;
+        #[link_name = "reveille_uctx_load_mask"]
+        pub(crate) fn load_mask(ucp: *const ucontext_t, old: *mut libc::sigset_t) -> !;
         #[link_name = "reveille_uctx_make"]
         pub(crate) fn make(ucp: *mut ucontext_t, func: unsafe extern "C" fn(), argc: c_int, ...);
         #[link_name = "reveille_uctx_start"]
@@ -208,21 +214,11 @@ pub(crate) fn refuse() -> c_int {
     -1
 }
 
-/// One `rt_sigprocmask`, with the kernel's size of a mask. Null pointers are skipped.
-unsafe fn change_mask(new: *const ucontext_t, old: *mut ucontext_t) -> c_int {
-    // SAFETY: the fields are inside what the caller passed; no reference is made.
-    let (set, oldset) = unsafe {
-        (
-            if has_mask(new) { &raw const (*new).uc_sigmask } else { ptr::null() },
-            if old.is_null() { ptr::null_mut() } else { &raw mut (*old).uc_sigmask },
-        )
-    };
-    if set.is_null() && oldset.is_null() {
-        return 0;
-    }
+/// One `rt_sigprocmask`, with the kernel's size of a mask: `set` may be null.
+unsafe fn change_mask(set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
     let call = libc::SYS_rt_sigprocmask;
-    // SAFETY: the masks are valid for SIGSET_BYTES.
-    unsafe { libc::syscall(call, libc::SIG_SETMASK, set, oldset, SIGSET_BYTES) as c_int }
+    // SAFETY: the masks are null, or valid for SIGSET_BYTES.
+    unsafe { libc::syscall(call, libc::SIG_SETMASK, set, old, SIGSET_BYTES) as c_int }
 }
 
 /// Does the context say which signals are blocked?
@@ -234,16 +230,26 @@ pub(crate) unsafe fn has_mask(ucp: *const ucontext_t) -> bool {
 /// Second half of `getcontext_mask`.
 unsafe extern "C" fn get_mask_rest(ucp: *mut ucontext_t) -> c_int {
     // SAFETY: the asm has just written to `ucp`.
-    unsafe { change_mask(ptr::null(), ucp) }
+    unsafe { change_mask(ptr::null(), &raw mut (*ucp).uc_sigmask) }
 }
 
 /// Second half of `swapcontext_mask`: `oucp` has everything but the mask.
 unsafe extern "C" fn swap_mask_rest(oucp: *mut ucontext_t, ucp: *const ucontext_t) -> c_int {
     // SAFETY: the contract of swapcontext_mask.
+    unsafe { go_with_mask(ucp, &raw mut (*oucp).uc_sigmask) }
+}
+
+/// Checks `ucp` and continues it, with its signal mask if it has one. `old` may be null.
+unsafe fn go_with_mask(ucp: *const ucontext_t, old: *mut libc::sigset_t) -> c_int {
+    // SAFETY: the contract of setcontext; the fields are inside what was passed.
     unsafe {
         let Ok(kind) = classify(ucp) else { return refuse() };
-        if change_mask(ucp, oucp) != 0 {
-            return -1;
+        let set = if has_mask(ucp) { &raw const (*ucp).uc_sigmask } else { ptr::null() };
+        match kind {
+            Kind::Plain if !set.is_null() => raw::load_mask(ucp, old),
+            _ if set.is_null() && old.is_null() => {}
+            _ if change_mask(set, old) == 0 => {}
+            _ => return -1,
         }
         go(&kind, ucp)
     }
@@ -278,17 +284,16 @@ pub unsafe fn setcontext(ucp: *const ucontext_t) -> c_int {
 
 /// [`setcontext`], and sets the signal mask that the context was saved with, if it has one.
 ///
+/// A signal which that mask lets in arrives on the stack of a plain context, after the current
+/// stack has been left. With a full context it arrives on the current stack: if its handler may
+/// switch away, it must be able to tell (by the interrupted stack pointer) that this stack is
+/// being left.
+///
 /// # Safety
 /// As for [`setcontext`].
 pub unsafe extern "C" fn setcontext_mask(ucp: *const ucontext_t) -> c_int {
     // SAFETY: the caller keeps the contract.
-    unsafe {
-        let Ok(kind) = classify(ucp) else { return refuse() };
-        if change_mask(ucp, ptr::null_mut()) != 0 {
-            return -1;
-        }
-        go(&kind, ucp)
-    }
+    unsafe { go_with_mask(ucp, ptr::null_mut()) }
 }
 
 /// Saves the current context in `oucp` and continues `ucp`, without a system call.

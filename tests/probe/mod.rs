@@ -143,7 +143,7 @@ fn fill(area: &mut Area, random: &mut Random) {
 pub fn prepare(seed: u64) {
     let mut random = Random(seed);
     // SAFETY: the tests that use the probe run one at a time.
-    let probe = unsafe { &mut *(&raw mut PROBE) };
+    let probe = unsafe { (&raw mut PROBE).as_mut().unwrap() };
     probe.components = components();
     fill(&mut probe.given_x, &mut random);
     fill(&mut probe.trash_x, &mut random);
@@ -163,7 +163,7 @@ pub fn prepare(seed: u64) {
 #[track_caller]
 pub fn compare(what: &str) {
     // SAFETY: as in prepare().
-    let probe = unsafe { &mut *(&raw mut PROBE) };
+    let probe = unsafe { (&raw mut PROBE).as_mut().unwrap() };
     probe.given[libc::REG_RSP as usize] = probe.home as i64;
     for register in compared() {
         let (given, found) = (probe.given[register], probe.found[register]);
