@@ -19,7 +19,7 @@
 //! 1. `fpregs` points to the structure's own floating-point words: it is plain. The kernel puts
 //!    its extended state elsewhere, so a frame never looks like this.
 //! 2. `uc_flags` says that there is extended state or a stack segment: it is a signal frame,
-//!    and is checked in full ([`Checks::Full`](super::Checks::Full)) before it is loaded.
+//!    and is checked in full ([`Checks::Full`]) before it is loaded.
 //! 3. `fpregs` is null: never made, refused. Anything else is a copy of a plain context.
 //!
 //! A refusal is -1 with `errno` = `EINVAL`, before anything has changed.

@@ -1,5 +1,5 @@
-# A function that loads everything a context has with known values, executes one instruction
-# that raises a signal, and writes down what it finds after that.
+# Loads everything a context has with known values, executes one instruction that raises a
+# signal, and writes down what it finds after that.
 #
 #    PROBE (static, laid out by struct Probe)        stack of the probe
 #    +------------------+                            |                       |
@@ -16,43 +16,28 @@
 
     .pushsection .text.probe, "ax", @progbits
     .macro probe_registers operation
-    \operation R8, r8
-    \operation R9, r9
-    \operation R10, r10
-    \operation R11, r11
-    \operation R12, r12
-    \operation R13, r13
-    \operation R14, r14
-    \operation R15, r15
-    \operation RDI, rdi
-    \operation RSI, rsi
-    \operation RBP, rbp
-    \operation RBX, rbx
-    \operation RDX, rdx
-    \operation RCX, rcx
-    \operation RAX, rax
+    \operation {R8}, r8
+    \operation {R9}, r9
+    \operation {R10}, r10
+    \operation {R11}, r11
+    \operation {R12}, r12
+    \operation {R13}, r13
+    \operation {R14}, r14
+    \operation {R15}, r15
+    \operation {RDI}, rdi
+    \operation {RSI}, rsi
+    \operation {RBP}, rbp
+    \operation {RBX}, rbx
+    \operation {RDX}, rdx
+    \operation {RCX}, rcx
+    \operation {RAX}, rax
     .endm
     .macro probe_load index, register
-    mov     \register, [rip + {PROBE} + {GIVEN} + PROBE_\index]
+    mov     \register, [rip + {PROBE} + {GIVEN} + \index]
     .endm
     .macro probe_store index, register
-    mov     [rip + {PROBE} + {FOUND} + PROBE_\index], \register
+    mov     [rip + {PROBE} + {FOUND} + \index], \register
     .endm
-    .set PROBE_R8, {R8}
-    .set PROBE_R9, {R9}
-    .set PROBE_R10, {R10}
-    .set PROBE_R11, {R11}
-    .set PROBE_R12, {R12}
-    .set PROBE_R13, {R13}
-    .set PROBE_R14, {R14}
-    .set PROBE_R15, {R15}
-    .set PROBE_RDI, {RDI}
-    .set PROBE_RSI, {RSI}
-    .set PROBE_RBP, {RBP}
-    .set PROBE_RBX, {RBX}
-    .set PROBE_RDX, {RDX}
-    .set PROBE_RCX, {RCX}
-    .set PROBE_RAX, {RAX}
 
     .globl probe_run, probe_trap, probe_after, probe_enter, probe_trash
     .type probe_run, @function
@@ -100,7 +85,6 @@ probe_after:
     pop     \register
     .endr
     ret
-
 probe_enter:
     pushfq
     and     qword ptr [rsp], ~0x40000
