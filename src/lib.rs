@@ -1,1 +1,3 @@
 //! Preemptive user-level threads for Linux.
+
+pub mod context;
