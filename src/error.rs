@@ -18,7 +18,9 @@ pub(crate) enum Kind {
     TooManyWorkers(usize, usize),
     #[error("a time slice of {0:?} is outside the {1:?} to {2:?} that a slice may last")]
     BadSlice(std::time::Duration, std::time::Duration, std::time::Duration),
-    #[error("signal {0} cannot carry the tick: {1}; leave the default (SIGALRM) or take a real-time signal")]
+    #[error(
+        "signal {0} cannot carry the tick: {1}; leave the default (SIGALRM) or take a real-time signal"
+    )]
     BadSignal(i32, &'static str),
     #[error("a stack of {0} bytes is too small for a thread; the least is {1} bytes")]
     StackTooSmall(usize, usize),
@@ -26,9 +28,13 @@ pub(crate) enum Kind {
     StackTooLarge(usize, usize),
     #[error("this system lacks {0}, which reveille needs: {1}")]
     Unsupported(&'static str, &'static str),
-    #[error("this C library has no symbol {0}; reveille needs glibc 2.34 or later, dynamically linked")]
+    #[error(
+        "this C library has no symbol {0}; reveille needs glibc 2.34 or later, dynamically linked"
+    )]
     MissingSymbol(&'static str),
-    #[error("the C library's thread block is not as expected: {0}; this glibc is not supported yet")]
+    #[error(
+        "the C library's thread block is not as expected: {0}; this glibc is not supported yet"
+    )]
     UnknownTcb(String),
     #[error("{0}")]
     Os(&'static str, #[source] io::Error),
@@ -63,7 +69,11 @@ impl ShutdownError {
 
 impl fmt::Display for ShutdownError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} threads of the runtime still run; join them or tell them to end", self.running)
+        write!(
+            f,
+            "{} threads of the runtime still run; join them or tell them to end",
+            self.running
+        )
     }
 }
 

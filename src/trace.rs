@@ -60,15 +60,15 @@ impl Trace {
         }
         // SAFETY: this entry is not among those that readers may read.
         unsafe {
-            *self.entries[n % self.entries.len()].get() = Entry { thread: was, start, end: now, after };
+            *self.entries[n % self.entries.len()].get() =
+                Entry { thread: was, start, end: now, after };
         }
         self.written.store(n + 1, Ordering::Release);
     }
 
     /// Hands every complete entry to `f` and makes room. Readers hold a lock among themselves.
     pub(crate) fn take(&self, mut f: impl FnMut(Entry)) {
-        let (from, to) =
-            (self.taken.load(Ordering::Relaxed), self.written.load(Ordering::Acquire));
+        let (from, to) = (self.taken.load(Ordering::Relaxed), self.written.load(Ordering::Acquire));
         for n in from..to {
             // SAFETY: complete, and not written again before `taken` passes it.
             f(unsafe { *self.entries[n % self.entries.len()].get() });

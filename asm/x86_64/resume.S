@@ -10,15 +10,15 @@
 #                           rsp - 136  <-  rip     (written here, taken by `ret 128`)
 #                           rsp - 144  <-  rflags  (taken by `popfq`)
 #
-# From reveille_resume_window to reveille_resume_window_end the thread's preemption flag is clear but
+# From reveille_unpreempt_window to reveille_unpreempt_window_end the thread's preemption flag is clear but
 # its registers are not all loaded: the handler never switches when it interrupted that range.
 
     .text
     .balign 64
-    .globl reveille_resume
-    .hidden reveille_resume
-    .type reveille_resume, @function
-reveille_resume:
+    .globl reveille_unpreempt
+    .hidden reveille_unpreempt
+    .type reveille_unpreempt, @function
+reveille_unpreempt:
     .cfi_startproc
     .cfi_undefined rip
     mov rdi, rax
@@ -49,15 +49,15 @@ reveille_resume:
     mov rcx, [rsp + {RCX}]
     mov rax, qword ptr [rip + reveille_hot@GOTTPOFF]
     mov qword ptr fs:[rax], 0
-    .globl reveille_resume_window
-    .hidden reveille_resume_window
-reveille_resume_window:
+    .globl reveille_unpreempt_window
+    .hidden reveille_unpreempt_window
+reveille_unpreempt_window:
     mov rax, [rsp + {RAX}]
     mov rsp, [rsp + {TARGET}]
     popfq
     ret 128
-    .globl reveille_resume_window_end
-    .hidden reveille_resume_window_end
-reveille_resume_window_end:
+    .globl reveille_unpreempt_window_end
+    .hidden reveille_unpreempt_window_end
+reveille_unpreempt_window_end:
     .cfi_endproc
-    .size reveille_resume, . - reveille_resume
+    .size reveille_unpreempt, . - reveille_unpreempt

@@ -7,7 +7,7 @@
 #             +8    r15 r14 r13 r12 rbx rbp
 #             +56   where to go on:   a thread that switched   -> after its call of reveille_switch
 #                                     a thread not yet started -> reveille_entry   (entry.S)
-#                                     a preempted thread       -> reveille_resume  (resume.S)
+#                                     a preempted thread       -> reveille_unpreempt  (resume.S)
 #
 # reveille_switch   in   rdi  where to put the stack pointer of the running context
 #                        rsi  stack pointer of the context to resume
@@ -87,7 +87,9 @@ reveille_jump:
     mov rsp, rsi
     wrfsbase rdx
     .cfi_adjust_cfa_offset 56
-    cld
+    # The kernel clears DF in a handler but leaves AC, and MXCSR is the handler's.
+    push 0x202
+    popfq
     ldmxcsr dword ptr [rsp]
     fldcw word ptr [rsp + 4]
     jmp 2b

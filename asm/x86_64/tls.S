@@ -8,6 +8,7 @@
 #                  + 4    u32   pending  a tick came while it was off
 #                  + 8    ptr   record   the thread's record; null on a plain kernel thread
 #                  + 16   u64   syscall  kept free: "in a system call"
+#                  + 24   ptr   starting the record that is being started through a signal
 #
 # off and pending share one aligned word, so that a thread that has just been switched to clears
 # both with one store.

@@ -30,11 +30,18 @@ mod convert;
 mod frame;
 mod make;
 mod saved;
+pub(crate) mod start;
 pub mod ucontext;
 mod user;
-mod xstate;
+pub(crate) mod x86_64;
+pub(crate) mod xstate;
 
 pub use frame::{Checks, FrameError, FrameRef, Gregs};
 pub use saved::{SavedContext, resume_code};
 pub use user::UserContext;
 pub use xstate::XstateError;
+
+/// Bytes of the largest extended state that this CPU and system can have.
+pub(crate) fn xsave_size() -> usize {
+    xstate::size().max(xstate::MIN_SIZE).next_multiple_of(8)
+}

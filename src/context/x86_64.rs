@@ -86,16 +86,18 @@ unsafe extern "C" {
     /// First instruction of a new thread; not to be called.
     pub(crate) fn reveille_entry();
     /// First instruction of the resume of a preempted thread; not to be called.
-    pub(crate) fn reveille_resume();
-    static reveille_resume_window: u8;
-    static reveille_resume_window_end: u8;
+    pub(crate) fn reveille_unpreempt();
+    static reveille_unpreempt_window: u8;
+    static reveille_unpreempt_window_end: u8;
 }
 
 /// Whether `rip` lies where a resumed thread has its flag clear but not yet all its registers.
 #[inline(always)]
 pub(crate) fn in_resume_window(rip: u64) -> bool {
-    let (from, to) =
-        (&raw const reveille_resume_window as u64, &raw const reveille_resume_window_end as u64);
+    let (from, to) = (
+        &raw const reveille_unpreempt_window as u64,
+        &raw const reveille_unpreempt_window_end as u64,
+    );
     (from..to).contains(&rip)
 }
 

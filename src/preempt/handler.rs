@@ -12,7 +12,7 @@
 use super::decide::{Decision, Snapshot, decide};
 use super::site::Site;
 use crate::context::x86_64::{
-    RED_ZONE, RESUME_WORDS, Rest, Saved, in_resume_window, reveille_jump, reveille_resume,
+    RED_ZONE, RESUME_WORDS, Rest, Saved, in_resume_window, reveille_jump, reveille_unpreempt,
 };
 use crate::sys::signal::{self, KernelSet};
 use crate::tcb::Record;
@@ -41,6 +41,11 @@ pub(crate) fn install(signo: i32) -> Result<(), nix::errno::Errno> {
 extern "C" fn on_signal(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void) {
     // SAFETY: the word is null or this thread's record, which is never freed.
     let record = unsafe { hot::record().cast::<Record>().as_ref() };
+    if crate::context::start::is_start(info) {
+        // SAFETY: the frame is the kernel's, on the stack of the thread that is being started.
+        unsafe { crate::context::start::capture(uc.cast()) };
+        return;
+    }
     if let Some(record) = record {
         let site = record.worker.get().cast::<Site>();
         // SAFETY: the kernel passes a live siginfo.
@@ -58,7 +63,9 @@ extern "C" fn on_signal(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_voi
 #[inline(always)]
 unsafe fn is_tick_for(info: *const libc::siginfo_t, site: *const Site) -> bool {
     // SAFETY: the caller's promise; si_value is valid for SI_TIMER.
-    unsafe { (*info).si_code == libc::SI_TIMER && (*info).si_value().sival_ptr as usize == site as usize }
+    unsafe {
+        (*info).si_code == libc::SI_TIMER && (*info).si_value().sival_ptr as usize == site as usize
+    }
 }
 
 /// # Safety
@@ -78,8 +85,11 @@ unsafe fn on_tick(record: &Record, site: &Site, uc: *mut libc::ucontext_t) {
     let rsp = frame.rsp();
     let (stack_lo, stack_hi) = site.signal_stack.get();
     let place = place_for(record, rsp, frame.xstate_len);
-    let known_mask =
-        if record.slow.load(Ordering::Relaxed) == 0 { site.usual_mask.get() } else { record.mask.get() };
+    let known_mask = if record.slow.load(Ordering::Relaxed) == 0 {
+        site.usual_mask.get()
+    } else {
+        record.mask.get()
+    };
     let snapshot = Snapshot {
         in_thread: site.loop_record.get() != record.as_ptr(),
         off: hot::off_count(),
@@ -88,7 +98,7 @@ unsafe fn on_tick(record: &Record, site: &Site, uc: *mut libc::ucontext_t) {
         foreign_mask: frame.mask() != known_mask,
         fresh,
         waiting: waits.fresh || waits.sliced,
-        can_save: place != 0,
+        can_save: place != 0 && frame.xstate_len != 0,
     };
     match decide(&snapshot) {
         Decision::Ignore(_) => {}
@@ -150,21 +160,36 @@ fn place_for(record: &Record, rsp: usize, xstate_len: usize) -> usize {
 }
 
 /// A signal frame that the kernel has just made.
-struct Frame {
+pub(crate) struct Frame {
     uc: *mut libc::ucontext_t,
     xstate: *const u8,
     xstate_len: usize,
 }
 
+/// `struct _fpx_sw_bytes` of the kernel's asm/sigcontext.h, and where it lies.
+#[repr(C)]
+struct SoftwareBytes {
+    magic: u32,
+    extended_size: u32,
+    xfeatures: u64,
+    xstate_size: u32,
+}
+const SOFTWARE: usize = 464;
+const FP_XSTATE_MAGIC1: u32 = 0x4650_5853;
+
 impl Frame {
     /// # Safety
     /// `uc` is the frame that the kernel passed to a handler that has not returned.
     #[inline(always)]
-    unsafe fn new(uc: *mut libc::ucontext_t) -> Frame {
+    pub(crate) unsafe fn new(uc: *mut libc::ucontext_t) -> Frame {
         // SAFETY: the frame is live. libc's type is longer than the kernel's frame: fields are read
         // through raw pointers, never as a whole.
         let xstate = unsafe { *(&raw const (*uc).uc_mcontext.fpregs) } as *const u8;
-        Frame { uc, xstate, xstate_len: crate::context::xsave_size() }
+        // SAFETY: as above; the kernel describes the area in the legacy region's free bytes.
+        let said = unsafe { &*xstate.add(SOFTWARE).cast::<SoftwareBytes>() };
+        let len = (said.xstate_size as usize).next_multiple_of(8);
+        let usable = said.magic == FP_XSTATE_MAGIC1 && len <= crate::context::xsave_size();
+        Frame { uc, xstate, xstate_len: if usable { len } else { 0 } }
     }
 
     #[inline(always)]
@@ -195,7 +220,7 @@ impl Frame {
     /// # Safety
     /// The room is there and free.
     #[inline(always)]
-    unsafe fn save(&self, at: usize) {
+    pub(crate) unsafe fn save(&self, at: usize) {
         let saved = at as *mut Saved;
         // SAFETY: the caller's promise.
         unsafe {
@@ -221,7 +246,7 @@ impl Frame {
                 target: (self.rsp() - RED_ZONE - RESUME_WORDS) as u64,
             });
             let rest = (at - size_of::<Rest>()) as *mut Rest;
-            (&raw mut (*rest).rip).write(reveille_resume as *const () as usize);
+            (&raw mut (*rest).rip).write(reveille_unpreempt as *const () as usize);
             // The switch compares control words before the resume loads the whole state: give it the
             // thread's own, which lie at fixed places of the legacy area (FXSAVE: fcw 0, mxcsr 24).
             (&raw mut (*rest).x87).write(self.xstate.cast::<u16>().read());

@@ -89,7 +89,8 @@ impl<T> Ring<T> {
             let room = SIZE - base.wrapping_sub(to.head.load(Ordering::Acquire)) as usize;
             let n = n.min(room);
             for i in 0..n as u32 {
-                let entry = self.entries[(head.wrapping_add(i) & MASK) as usize].load(Ordering::Relaxed);
+                let entry =
+                    self.entries[(head.wrapping_add(i) & MASK) as usize].load(Ordering::Relaxed);
                 to.entries[(base.wrapping_add(i) & MASK) as usize].store(entry, Ordering::Relaxed);
             }
             let next = head.wrapping_add(n as u32);

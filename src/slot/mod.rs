@@ -84,7 +84,12 @@ fn spare_size() -> usize {
 ///
 /// # Safety
 /// `[base, base + stride)` is ours, zeroed, used by nobody, never freed. Preemption is on.
-unsafe fn make(base: usize, number: usize, layout: &Layout, class: u32) -> Result<&'static Record, Error> {
+unsafe fn make(
+    base: usize,
+    number: usize,
+    layout: &Layout,
+    class: u32,
+) -> Result<&'static Record, Error> {
     let place = Place::new(base, number, layout);
     // SAFETY: the caller's promise.
     unsafe { place.protect()? };

@@ -4,8 +4,7 @@ use super::raw::syscall4;
 use nix::errno::Errno;
 
 /// A handler as sigaction(2) takes it with SA_SIGINFO.
-pub(crate) type Handler =
-    extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+pub(crate) type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
 /// A signal set as the kernel sees it: one bit a signal, signal 1 lowest.
 pub(crate) type KernelSet = u64;
@@ -71,4 +70,25 @@ pub(crate) fn min_signal_stack() -> usize {
     // SAFETY: getauxval reads the auxiliary vector.
     let n = unsafe { libc::getauxval(AT_MINSIGSTKSZ) } as usize;
     n.max(libc::MINSIGSTKSZ)
+}
+
+/// Sends `signo` to the calling kernel thread with the given code and value (rt_tgsigqueueinfo(2)); true
+/// if it was sent. Async-signal-safe.
+pub(crate) fn queue_to_self(signo: i32, code: i32, value: usize) -> bool {
+    // SAFETY: all-zero is a valid siginfo.
+    let mut info: libc::siginfo_t = unsafe { core::mem::zeroed() };
+    info.si_signo = signo;
+    info.si_code = code;
+    // Offsets of `_rt` in the x86-64 siginfo: pid 16, uid 20, value 24; of `_timer`: id, overrun, value.
+    // SAFETY: within the 128 bytes of the structure.
+    unsafe { (&raw mut info).cast::<u8>().add(24).cast::<usize>().write(value) };
+    // SAFETY: no arguments.
+    let (pid, tid) =
+        unsafe { (syscall4(libc::SYS_getpid, 0, 0, 0, 0), syscall4(libc::SYS_gettid, 0, 0, 0, 0)) };
+    let info = &raw const info as usize;
+    // SAFETY: the structure is a live local.
+    let rc = unsafe {
+        syscall4(libc::SYS_rt_tgsigqueueinfo, pid as usize, tid as usize, signo as usize, info)
+    };
+    rc == 0
 }

@@ -59,7 +59,7 @@ pub(crate) struct Record {
     /// The body, called by reveille_body.
     pub body: Cell<Option<Body>>,
     /// Drops the packet's value, if it needs to be dropped.
-    pub drop_packet: Cell<Option<unsafe fn(&Record)>>,
+    pub drop_packet: Cell<Option<unsafe extern "C" fn(&Record)>>,
     /// The stack pointer at which the cancellation buffer is registered.
     pub registered: Cell<usize>,
     /// The runtime (`runtime::Shared`).
@@ -67,7 +67,7 @@ pub(crate) struct Record {
     /// What the thread waits for in a join.
     pub target: Cell<*const Record>,
     /// Called in the thread at its very end, with an argument (scopes).
-    pub at_end: Cell<Option<(unsafe fn(*const (), bool), *const ())>>,
+    pub at_end: Cell<Option<(unsafe extern "C" fn(*const (), bool), *const ())>>,
     /// How often the thread was preempted.
     pub preemptions: AtomicU64,
     /// Signal mask of the thread while it differs from the workers' usual one.

@@ -19,6 +19,7 @@ mod scope;
 pub(crate) mod spawn;
 
 pub use builder::Builder;
+pub(crate) use builder::SharedRef;
 pub use handle::{Thread, ThreadId, current};
 pub use join::{Exited, JoinHandle};
 pub use scope::{Scope, ScopedJoinHandle, scope};

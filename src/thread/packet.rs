@@ -85,10 +85,10 @@ pub(crate) unsafe fn take_result<T>(r: &Record) -> T {
 }
 
 /// What drops a result that nobody takes.
-pub(crate) fn dropper<T>() -> Option<unsafe fn(&Record)> {
+pub(crate) fn dropper<T>() -> Option<unsafe extern "C" fn(&Record)> {
     /// # Safety
     /// As [`take_result`].
-    unsafe fn drop_it<T>(r: &Record) {
+    unsafe extern "C" fn drop_it<T>(r: &Record) {
         // SAFETY: the caller's promise.
         drop(unsafe { take_result::<T>(r) });
     }

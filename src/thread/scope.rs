@@ -80,7 +80,7 @@ where
 ///
 /// # Safety
 /// `data` is the scope's, which waits for this.
-unsafe fn one_less(data: *const (), _panicked: bool) {
+unsafe extern "C" fn one_less(data: *const (), _panicked: bool) {
     // SAFETY: the scope lives until `running` is zero; the handle is cloned before that.
     unsafe {
         let data = data.cast::<Data>();

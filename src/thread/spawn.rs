@@ -22,7 +22,7 @@ pub(crate) struct Options {
 }
 
 /// Called in the thread at its very end; see `Record::at_end`.
-pub(crate) type AtEnd = Option<(unsafe fn(*const (), bool), *const ())>;
+pub(crate) type AtEnd = Option<(unsafe extern "C" fn(*const (), bool), *const ())>;
 
 /// Starts a thread on `shared`; returns its record and id. The caller makes the handle.
 ///
@@ -58,7 +58,7 @@ where
                 Some(r) => r,
                 None => pool::get(class)?,
             };
-            prepare(r, method)?;
+            prepare(r, method, shared)?;
             slot = Some(r);
             hot::off();
             w = worker::of(me);
@@ -76,7 +76,7 @@ where
         return Ok((r, id));
     }
     let r = pool::get(class)?;
-    prepare(r, method)?;
+    prepare(r, method, shared)?;
     let id = kernel::next_id();
     fill::<F, T>(r, shared, parcel, options.name, at_end, id);
     shared.started_outside.fetch_add(1, Ordering::SeqCst);
@@ -85,7 +85,7 @@ where
 }
 
 /// Makes the first context, where that is more than two words on the stack.
-fn prepare(r: &'static Record, method: StartMethod) -> Result<(), Error> {
+fn prepare(r: &'static Record, method: StartMethod, shared: &Shared) -> Result<(), Error> {
     match method {
         StartMethod::Pool => {
             // SAFETY: the slot is the spawner's.
@@ -95,7 +95,7 @@ fn prepare(r: &'static Record, method: StartMethod) -> Result<(), Error> {
         // SAFETY: as above.
         StartMethod::Context => unsafe { start::by_context(r) },
         // SAFETY: as above.
-        StartMethod::Signal => unsafe { start::by_signal(r) },
+        StartMethod::Signal => unsafe { start::by_signal(r, shared.settings.signal) },
     }
 }
 

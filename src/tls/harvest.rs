@@ -13,7 +13,7 @@ use super::glibc::Glibc;
 use super::template::Probes;
 use crate::error::{Error, Kind};
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::io;
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ pub(crate) struct Order {
     key: libc::pthread_key_t,
     sizeof_pthread: usize,
     probes: core::cell::UnsafeCell<Probes>,
+    mask: AtomicU64,
 }
 
 /// A harvested block.
@@ -34,6 +35,8 @@ pub(crate) struct Harvest {
     pub arg: usize,
     /// The start routine.
     pub routine: usize,
+    /// The signal mask that it was created with: glibc keeps it in the block.
+    pub mask: u64,
     /// What the experiments inside the thread have shown.
     pub probes: Probes,
 }
@@ -54,6 +57,7 @@ pub(crate) unsafe fn harvest(g: &Glibc, lo: *mut u8, len: usize) -> Result<Harve
         key,
         sizeof_pthread: g.sizeof_pthread,
         probes: core::cell::UnsafeCell::new(Probes::default()),
+        mask: AtomicU64::new(0),
     };
     // SAFETY: the range is the caller's promise; the order outlives the kernel thread, awaited below.
     let rc = unsafe { create(lo, len, &order) };
@@ -83,6 +87,7 @@ pub(crate) unsafe fn harvest(g: &Glibc, lo: *mut u8, len: usize) -> Result<Harve
         fs,
         arg: &order as *const Order as usize,
         routine: start as *const () as usize,
+        mask: order.mask.load(Ordering::Acquire),
         // SAFETY: the kernel thread is gone.
         probes: unsafe { *order.probes.get() },
     })
@@ -124,6 +129,7 @@ extern "C" fn start(arg: *mut c_void) -> *mut c_void {
     // SAFETY: the experiments touch this thread's own settings and undo them; the creator reads the
     // result after this kernel thread has ended.
     unsafe { *order.probes.get() = Probes::run(fs, order.sizeof_pthread, order.key) };
+    order.mask.store(crate::sys::signal::current_mask(), Ordering::Release);
     order.fs.store(fs, Ordering::Release);
     // SAFETY: ends this kernel thread only, without glibc's knowledge: the block stays as it is.
     unsafe { libc::syscall(libc::SYS_exit, 0) };

@@ -17,7 +17,9 @@ pub(crate) struct HotWords {
     pub record: *mut (),
     /// Kept for "in a system call".
     pub in_syscall: u64,
-    _rest: [u64; 5],
+    /// The record that is being started through a signal (`context::start`).
+    pub starting: *mut (),
+    _rest: [u64; 4],
 }
 
 static_assertions::const_assert!(size_of::<HotWords>() == 64);
@@ -150,7 +152,9 @@ pub(crate) fn pending() -> bool {
 pub(crate) fn fs_base() -> usize {
     let fs;
     // SAFETY: reads the TCB's self pointer, which the x86-64 TLS ABI puts at fs:0.
-    unsafe { asm!("mov {}, qword ptr fs:[0]", out(reg) fs, options(readonly, nostack, preserves_flags)) };
+    unsafe {
+        asm!("mov {}, qword ptr fs:[0]", out(reg) fs, options(readonly, nostack, preserves_flags))
+    };
     fs
 }
 

@@ -184,7 +184,11 @@ fn split_around_hot_words(table: &mut Modules, offset: isize, image: &[u8], len:
     for (from, to) in parts.into_iter().filter(|(from, to)| from < to) {
         let (skip, len) = ((from - offset) as usize, (to - from) as usize);
         let image = &image[skip.min(image.len())..];
-        table.statics.push(Piece { offset: from, image: image[..image.len().min(len)].into(), len });
+        table.statics.push(Piece {
+            offset: from,
+            image: image[..image.len().min(len)].into(),
+            len,
+        });
     }
 }
 

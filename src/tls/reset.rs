@@ -119,6 +119,9 @@ unsafe fn re_image_dynamic(g: &Glibc, fs: usize, table: &modules::Modules) {
     }
 }
 
+/// `LC_GLOBAL_LOCALE` of locale.h: ((locale_t) -1).
+const GLOBAL_LOCALE: libc::locale_t = usize::MAX as libc::locale_t;
+
 /// errno, locale and cancellation.
 ///
 /// # Safety
@@ -137,8 +140,8 @@ unsafe fn by_name(plan: &Plan, fs: usize) {
             }
             _ => enable_cancellation(),
         }
-        if libc::uselocale(core::ptr::null_mut()) != libc::LC_GLOBAL_LOCALE {
-            libc::uselocale(libc::LC_GLOBAL_LOCALE);
+        if libc::uselocale(core::ptr::null_mut()) != GLOBAL_LOCALE {
+            libc::uselocale(GLOBAL_LOCALE);
             (g.ctype_init)();
         }
     }

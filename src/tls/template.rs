@@ -42,11 +42,6 @@ impl Probes {
                 libc::pthread_setspecific(key, core::ptr::null());
             },
         );
-        if let Some(at) = specific_used {
-            // The flag is sticky in glibc; the template wants it clear.
-            // SAFETY: a byte of this thread's own block, found to be that flag.
-            unsafe { *((fs + at) as *mut u8) = 0 };
-        }
         Probes {
             specific_used,
             cancel_state: changed(
@@ -101,6 +96,15 @@ unsafe fn changed(fs: usize, len: usize, on: &dyn Fn(), off: &dyn Fn()) -> Optio
         }
     }
     off();
+    // What stays changed (a key's sequence number) is put back, so that the block is that of a fresh thread.
+    for (at, was) in before[..len].iter().enumerate() {
+        // SAFETY: this thread's own block, which nobody else writes.
+        unsafe {
+            if core::ptr::read_volatile((fs + at) as *const u8) != *was {
+                core::ptr::write_volatile((fs + at) as *mut u8, *was);
+            }
+        }
+    }
     if several { None } else { found }
 }
 
@@ -260,6 +264,10 @@ fn explain(
     }
     if (lo as u64..block).contains(&value) {
         // The cancellation buffer in the harvested thread's frame; a new thread registers its own.
+        return Some(None);
+    }
+    if value == h.mask {
+        // Only the creation of a kernel thread looks at it.
         return Some(None);
     }
     if value as i64 == -32 {

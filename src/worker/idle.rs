@@ -58,7 +58,7 @@ impl Worker {
                 }
             }
             let shared = self.shared();
-            if shared.is_closed() {
+            if shared.is_over() {
                 return None;
             }
             self.sleep(shared);
@@ -91,7 +91,7 @@ impl Worker {
         self.sleep.0.store(ASLEEP, Ordering::SeqCst);
         shared.idle.fetch_add(1, Ordering::SeqCst);
         membarrier::heavy();
-        if self.anything() || shared.is_closed() {
+        if self.anything() || shared.is_over() {
             let mine = self.sleep.0.swap(AWAKE, Ordering::SeqCst);
             if mine == ASLEEP {
                 shared.idle.fetch_sub(1, Ordering::SeqCst);

@@ -74,7 +74,8 @@ pub(crate) struct Shared {
     /// Somebody waits for all threads to end; bumped at each end while so.
     pub watched: AtomicBool,
     pub ends: AtomicU32,
-    pub begun: Instant,
+    /// Start of the runtime, by the monotonic clock, in nanoseconds.
+    pub begun_ns: u64,
     workers: OnceLock<Box<[CachePadded<Worker>]>>,
 }
 
@@ -91,7 +92,7 @@ impl Shared {
             closed: AtomicBool::new(false),
             watched: AtomicBool::new(false),
             ends: AtomicU32::new(0),
-            begun: Instant::now(),
+            begun_ns: crate::trace::now(),
             workers: OnceLock::new(),
         }
     }
@@ -105,16 +106,30 @@ impl Shared {
         self.workers.get().map_or(&[], |w| w)
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::SeqCst)
+    /// Closed, and no thread is left: workers end.
+    pub(crate) fn is_over(&self) -> bool {
+        self.closed.load(Ordering::SeqCst) && self.running() == 0
+    }
+
+    /// Nothing new will be started from outside; workers end when the last thread has.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.watched.store(true, Ordering::SeqCst);
+        crate::sys::membarrier::heavy();
+        self.wake_all();
     }
 
     /// A thread has ended: tells whoever waits for all to end.
     #[inline]
     pub(crate) fn one_ended(&self) {
         if self.watched.load(Ordering::Relaxed) {
+            // Also the full barrier between this worker's count of ends and the look at the others':
+            // of two workers that end the last two threads, one sees both ends.
             self.ends.fetch_add(1, Ordering::SeqCst);
             futex::wake(&self.ends, i32::MAX);
+            if self.is_over() {
+                self.wake_all();
+            }
         }
     }
 

@@ -63,12 +63,8 @@ fn thread_main(me: &'static Record) -> ! {
 /// has the handle, who finds ENDING or DONE in the word.
 #[cold]
 fn settle_value(me: &'static Record) {
-    let old = me.join.compare_exchange(
-        join::RUNNING,
-        join::ENDING,
-        Ordering::AcqRel,
-        Ordering::Acquire,
-    );
+    let old =
+        me.join.compare_exchange(join::RUNNING, join::ENDING, Ordering::AcqRel, Ordering::Acquire);
     if old == Err(join::DETACHED) {
         drop_value(me);
     }
@@ -155,4 +151,14 @@ pub(crate) fn work(w: &'static Worker, ready: Ready) {
     pool::put(to);
     // SAFETY: the old stack was this kernel thread's before.
     unsafe { libc::sigaltstack(&ready.old_stack, core::ptr::null_mut()) };
+}
+
+/// First code of a thread whose first context was converted: it was resumed like a preempted one, so its
+/// slice has begun already.
+pub(crate) unsafe extern "C" fn begin_converted() {
+    let Some(me) = current::get() else {
+        crate::check::violation("a context", "was started without a record")
+    };
+    hot::off();
+    thread_main(me)
 }

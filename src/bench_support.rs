@@ -1,0 +1,20 @@
+//! For this project's own benchmarks and tests; not part of the interface.
+#![allow(unsafe_code)]
+
+use crate::sys::signal;
+use crate::tcb::current;
+use crate::tls::hot;
+use crate::worker;
+
+/// Sends the tick's signal to the running worker, dressed as a tick of a thread that has used up its
+/// slice: one whole preemption, if another thread is ready.
+pub fn preempt_self() {
+    let Some(me) = current::get() else { return };
+    hot::off();
+    let w = worker::of(me);
+    w.site.seen.set(w.site.switches.get());
+    let (signo, value) = (w.site.signal, core::ptr::from_ref(w) as usize);
+    let _due = hot::on();
+    // If the thread is moved here, the other worker does not know the value and ignores the signal.
+    signal::queue_to_self(signo, libc::SI_TIMER, value);
+}

@@ -1,0 +1,153 @@
+//! The two dear ways to make a thread's first context, kept so that their costs can be compared.
+//!
+//! * by context: `makecontext` fills a `ucontext_t`, which is converted to a preempted context and
+//!   resumed like one. No system call.
+//! * by signal: the portable way of old thread libraries (R. S. Engelschall, "Portable Multithreading:
+//!   The Signal Stack Trick For User-Space Thread Creation", USENIX 2000). The new stack is made the
+//!   signal stack, a signal is sent to the own kernel thread, and the frame that the kernel pushes there
+//!   is converted. Four system calls.
+#![allow(unsafe_code)]
+
+use super::x86_64::{RED_ZONE, RESUME_WORDS, Rest, Saved, reveille_unpreempt};
+use super::{ucontext, xstate};
+use crate::error::Error;
+use crate::sys::signal;
+use crate::tcb::Record;
+use crate::tls::hot;
+use core::ffi::c_void;
+use core::mem::MaybeUninit;
+use std::io;
+
+/// Makes the first context from a `ucontext_t`.
+///
+/// # Safety
+/// The slot is the caller's.
+pub(crate) unsafe fn by_context(r: &'static Record) -> Result<(), Error> {
+    let mut uc = MaybeUninit::<libc::ucontext_t>::zeroed();
+    let uc = uc.as_mut_ptr();
+    // SAFETY: a zeroed structure of our own; the stack is the slot's.
+    unsafe {
+        (*uc).uc_stack.ss_sp = r.lo.get() as *mut c_void;
+        (*uc).uc_stack.ss_size = r.top() - r.lo.get();
+        ucontext::makecontext(uc, crate::worker::start::begin_converted, &[]);
+        let greg = |i: i32| (*uc).uc_mcontext.gregs[i as usize] as u64;
+        let target = greg(libc::REG_RSP) - (RED_ZONE + RESUME_WORDS) as u64;
+        let saved = place(r, greg(libc::REG_RSP) as usize);
+        saved.write(Saved {
+            r8: greg(libc::REG_R8),
+            r9: greg(libc::REG_R9),
+            r10: 0,
+            r11: 0,
+            r12: greg(libc::REG_R12),
+            r13: greg(libc::REG_R13),
+            r14: greg(libc::REG_R14),
+            r15: greg(libc::REG_R15),
+            rdi: greg(libc::REG_RDI),
+            rsi: greg(libc::REG_RSI),
+            rbp: greg(libc::REG_RBP),
+            rbx: greg(libc::REG_RBX),
+            rdx: greg(libc::REG_RDX),
+            rax: greg(libc::REG_RAX),
+            rcx: greg(libc::REG_RCX),
+            rsp: greg(libc::REG_RSP),
+            rip: greg(libc::REG_RIP),
+            rflags: CLEAN_FLAGS,
+            target,
+        });
+        let state = saved.add(1).cast::<u8>();
+        // No component in use: everything starts in its initial state.
+        state.write_bytes(0, super::xsave_size());
+        state.cast::<u16>().write(xstate::X87_DEFAULT);
+        state.add(xstate::MXCSR).cast::<u32>().write(xstate::MXCSR_DEFAULT);
+        rest(r, saved);
+    }
+    Ok(())
+}
+
+/// Interrupts enabled and the bit that is always set.
+const CLEAN_FLAGS: u64 = 0x202;
+
+/// Where the preempted context goes: below `rsp` and its red zone.
+fn place(r: &Record, rsp: usize) -> *mut Saved {
+    debug_assert!(rsp <= r.top());
+    let size = size_of::<Saved>() + super::xsave_size();
+    ((rsp - RED_ZONE - RESUME_WORDS - size) & !63) as *mut Saved
+}
+
+/// The context at rest that resumes `saved`.
+///
+/// # Safety
+/// There is room below `saved`.
+unsafe fn rest(r: &Record, saved: *mut Saved) {
+    let at = saved as usize - size_of::<Rest>();
+    // SAFETY: the caller's promise.
+    unsafe {
+        let rest = &mut *(at as *mut Rest);
+        rest.mxcsr = xstate::MXCSR_DEFAULT;
+        rest.x87 = xstate::X87_DEFAULT;
+        rest.rip = reveille_unpreempt as *const () as usize;
+    }
+    r.rsp.set(at);
+}
+
+/// Makes the first context from a signal frame.
+///
+/// # Safety
+/// The slot is the caller's; preemption is on, or the caller is a plain kernel thread.
+pub(crate) unsafe fn by_signal(r: &'static Record, signo: i32) -> Result<(), Error> {
+    // The context will lie at the top, the frame that it is made from well below.
+    let room = size_of::<Saved>() + super::xsave_size() + 4096;
+    let (lo, hi) = (r.lo.get(), (r.top() - room) & !4095);
+    hot::off();
+    // SAFETY: the slot is the caller's; the old stack is put back below; preemption is off, so this is one
+    // kernel thread throughout.
+    let done = unsafe {
+        signal::set_signal_stack(lo as *mut u8, hi - lo).map(|old| {
+            (*hot::of(hot::fs_base())).starting = r.as_ptr().cast_mut().cast();
+            let mask = signal::change_mask(libc::SIG_UNBLOCK, signal::set_of(signo));
+            let sent = signal::queue_to_self(signo, libc::SI_QUEUE, 0);
+            signal::change_mask(libc::SIG_SETMASK, mask);
+            (*hot::of(hot::fs_base())).starting = core::ptr::null_mut();
+            libc::sigaltstack(&old, core::ptr::null_mut());
+            sent
+        })
+    };
+    if hot::on() && hot::off_count() == 0 {
+        crate::preempt::honour_pending();
+    }
+    match done {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::os(
+            "cannot send a signal to start a thread with",
+            io::Error::last_os_error(),
+        )),
+        Err(e) => Err(Error::os("cannot set a signal stack to start a thread with", e)),
+    }
+}
+
+/// Whether the signal is the one that [`by_signal`] sent.
+#[inline(always)]
+pub(crate) fn is_start(info: *const libc::siginfo_t) -> bool {
+    // SAFETY: the kernel passes a live siginfo; the running thread's own hot words.
+    unsafe { (*info).si_code == libc::SI_QUEUE && !(*hot::of(hot::fs_base())).starting.is_null() }
+}
+
+/// In the handler, on the new stack: converts the frame.
+///
+/// # Safety
+/// [`is_start`] said so; `uc` is the frame.
+pub(crate) unsafe fn capture(uc: *mut libc::ucontext_t) {
+    // SAFETY: `starting` is the record that `by_signal` is starting, whose stack this is.
+    unsafe {
+        let r = &*(*hot::of(hot::fs_base())).starting.cast::<Record>();
+        let rsp = r.top() - 8; // as after a call
+        let saved = place(r, rsp);
+        let frame = crate::preempt::handler::Frame::new(uc);
+        frame.save(saved as usize);
+        (*saved).rip = crate::worker::start::begin_converted as *const () as u64;
+        (*saved).rsp = rsp as u64;
+        (*saved).rflags = CLEAN_FLAGS;
+        (*saved).target = (rsp - RED_ZONE - RESUME_WORDS) as u64;
+        r.rsp.set(saved as usize - size_of::<Rest>());
+    }
+}
