@@ -12,7 +12,7 @@
 use super::decide::{Decision, Snapshot, decide};
 use super::site::Site;
 use crate::context::x86_64::{
-    RED_ZONE, RESUME_WORDS, Rest, Saved, in_resume_window, reveille_jump, reveille_unpreempt,
+    RED_ZONE, RESUME_WORDS, Rest, Saved, in_resume_window, reveille_leave, reveille_unpreempt,
 };
 use crate::sys::signal::{self, KernelSet};
 use crate::tcb::Record;
@@ -128,7 +128,7 @@ unsafe fn leave(record: &Record, site: &Site, frame: &Frame, place: usize) -> ! 
     let to = site.loop_record.get();
     // SAFETY: the loop's context rests while a thread runs.
     unsafe {
-        reveille_jump(
+        reveille_leave(
             core::ptr::null_mut(),
             (*to).rsp.get(),
             (*to).fs.get(),

@@ -2,7 +2,8 @@
 //!
 //! Each begins by switching preemption off and ends by beginning a slice.
 
-use super::{Worker, of, switch, switch_away};
+use super::{Worker, of, switch};
+use crate::context::x86_64::Next;
 use crate::slot::pool::{self, BATCH, FreeList};
 use crate::tcb::state::{After, Outcome, State, join, park};
 use crate::tcb::{Record, current};
@@ -151,9 +152,10 @@ pub(crate) fn make_ready(r: &'static Record) {
     }
 }
 
-/// The running thread ends. Its TLS has been reset; its outcome is in the record.
+/// The running thread ends: preemption goes off for good, and the caller goes to what is returned. Its TLS
+/// has been reset; its outcome is in the record.
 #[inline]
-pub(crate) fn exit(me: &'static Record) -> ! {
+pub(crate) fn exit(me: &'static Record) -> Next {
     hot::off();
     let w = of(me);
     if me.slow.load(Ordering::Relaxed) != 0 {
@@ -167,14 +169,12 @@ pub(crate) fn exit(me: &'static Record) -> ! {
         if core::ptr::eq(joiner.runtime.get(), w.shared.get().cast()) {
             me.after.set(After::ExitToJoiner);
             super::life::mark(joiner, State::Running);
-            // SAFETY: the joiner rests, and only its target makes it ready.
-            unsafe { switch_away(w, me, joiner) };
+            return super::leave_for(w, me, joiner);
         }
     }
     me.after.set(After::Exit);
     let next = w.pick().unwrap_or_else(|| w.loop_record());
-    // SAFETY: `next` came out of a queue or is the resting loop.
-    unsafe { switch_away(w, me, next) }
+    super::leave_for(w, me, next)
 }
 
 /// A free slot of the worker's class without allocation, if there is one. Preemption is off.
