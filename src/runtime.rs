@@ -68,6 +68,9 @@ impl Runtime {
         let class = pool::prepare(&Layout::new(settings.stack)?)?;
         handler::install(settings.signal)
             .map_err(|e| Error::os("cannot install the tick's signal handler", e))?;
+        preempt::overflow::install()
+            .map_err(|e| Error::os("cannot install the stack-overflow handler", e))?;
+        worker::setxid::wrap();
         let shared: &'static Shared = Box::leak(Box::new(Shared::new(settings, class)));
         let workers = (0..shared.settings.workers).map(|i| CachePadded::new(new_worker(shared, i)));
         shared.set_workers(workers.collect());

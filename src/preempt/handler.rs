@@ -28,14 +28,7 @@ static PREVIOUS: [AtomicUsize; 65] = [const { AtomicUsize::new(0) }; 65];
 
 /// Installs the handler for `signo`, once in the life of the process.
 pub(crate) fn install(signo: i32) -> Result<(), nix::errno::Errno> {
-    static INSTALLING: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _lock = INSTALLING.lock().unwrap_or_else(|e| e.into_inner());
-    let previous = &PREVIOUS[signo as usize];
-    if previous.load(Ordering::Acquire) == 0 {
-        let old = Box::new(signal::install(signo, on_signal)?);
-        previous.store(Box::into_raw(old) as usize, Ordering::Release);
-    }
-    Ok(())
+    super::install::once(signo, on_signal, &PREVIOUS[signo as usize])
 }
 
 extern "C" fn on_signal(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void) {
@@ -272,12 +265,16 @@ unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Hands a signal that is not a tick to whoever had it before, as the kernel would have.
+/// Hands a signal that is not a tick to whoever had it before.
 #[cold]
 fn pass_on(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void) {
-    let old = PREVIOUS[signo as usize & 63].load(Ordering::Acquire) as *const libc::sigaction;
-    // SAFETY: null only while the handler is being installed; never freed.
-    let Some(old) = (unsafe { old.as_ref() }) else { return };
+    pass_on_to(PREVIOUS[signo as usize].load(Ordering::Acquire), signo, info, uc);
+}
+
+/// Does with a signal what the kernel would have done with the action at `old` in force.
+pub(super) fn pass_on_to(old: usize, signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void) {
+    // SAFETY: null or a saved action, which is never freed.
+    let Some(old) = (unsafe { (old as *const libc::sigaction).as_ref() }) else { return };
     match old.sa_sigaction {
         libc::SIG_IGN => {}
         libc::SIG_DFL => {

@@ -75,6 +75,8 @@ pub(crate) struct Record {
     pub preemptions: AtomicU64,
     /// Signal mask of the thread while it differs from the workers' usual one.
     pub mask: Cell<u64>,
+    /// The thread asked for the tick's signal to be blocked, and is told that it is.
+    pub masks_tick: Cell<bool>,
     /// Panic payload for the joiner.
     pub payload: UnsafeCell<Option<Payload>>,
     /// What handles show of the thread; valid while `id` is not zero.

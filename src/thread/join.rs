@@ -73,7 +73,7 @@ impl<T> Joining<T> {
 
     /// Lets the thread run on by itself; a value that it has left already is dropped here. True if that
     /// was a panic.
-    fn detach(&mut self) -> bool {
+    pub(crate) fn detach(&mut self) -> bool {
         let r = self.record;
         let set = r.join.compare_exchange(
             join::RUNNING,

@@ -15,6 +15,7 @@ mod life;
 mod mask;
 pub(crate) mod ops;
 mod pick;
+pub(crate) mod setxid;
 pub(crate) mod shared;
 pub(crate) mod start;
 

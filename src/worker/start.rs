@@ -47,29 +47,30 @@ fn thread_main(me: &'static Record) -> Next {
             me.outcome.set(Outcome::Panicked);
         }
     }
+    let panicked = me.outcome.get() == Outcome::Panicked;
     let plain = me.outcome.get() == Outcome::Returned && me.drop_packet.get().is_none();
-    if !plain || me.named.get() {
-        settle_value(me);
-    }
+    let detached = (!plain || me.named.get()) && settle_value(me);
     // SAFETY: the closure is done and its value is not in TLS.
     unsafe { reset::reset() };
     if let Some((f, arg)) = me.at_end.take() {
         // SAFETY: the scope that set it waits for this call.
-        unsafe { f(arg, me.outcome.get() == Outcome::Panicked) };
+        unsafe { f(arg, panicked && detached) };
     }
     ops::exit(me)
 }
 
 /// Decides who drops a value that needs to be dropped: a detached thread its own, here; else whoever
-/// has the handle, who finds ENDING or DONE in the word.
+/// has the handle, who finds ENDING or DONE in the word. True if the thread was detached.
 #[cold]
-fn settle_value(me: &'static Record) {
+fn settle_value(me: &'static Record) -> bool {
     let old =
         me.join.compare_exchange(join::RUNNING, join::ENDING, Ordering::AcqRel, Ordering::Acquire);
-    if old == Err(join::DETACHED) {
+    let detached = old == Err(join::DETACHED);
+    if detached {
         drop_name(me);
         drop_value(me);
     }
+    detached
 }
 
 /// Drops the name in the record of an ended thread. Thread context, preemption on.
