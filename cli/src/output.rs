@@ -222,7 +222,7 @@ mod tests {
         let header = text.lines().nth(1).unwrap();
         let at = |name| header.find(name).unwrap_or_else(|| panic!("no {name} in {header}"));
         assert!(at("reveille") < at("nptl") && at("nptl") < at("may"));
-        assert!(text.contains("295 ×"), "{text}");
+        assert!(text.contains("295.3 ×"), "{text}");
         assert!(text.contains("64 (63 – 65)"), "{text}");
     }
 

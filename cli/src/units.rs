@@ -32,7 +32,7 @@ pub fn slice(text: &str) -> Result<Duration, String> {
             .into());
     }
     if slice > LONGEST_SLICE {
-        return Err(format!("a slice is at most {}", humantime::format_duration(LONGEST_SLICE)));
+        return Err(format!("a slice is at most {}", short(LONGEST_SLICE)));
     }
     Ok(slice)
 }
@@ -63,6 +63,16 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 /// A duration in milliseconds.
 pub fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
+}
+
+/// A duration as people say it: `1 ms`, `100 us`, `1.5 s`.
+pub fn short(duration: Duration) -> String {
+    let ns = duration.as_nanos() as f64;
+    let (unit, name) = [(1e9, "s"), (1e6, "ms"), (1e3, "us")]
+        .into_iter()
+        .find(|(unit, _)| ns >= *unit)
+        .unwrap_or((1.0, "ns"));
+    format!("{} {name}", (ns / unit * 1000.0).round() / 1000.0)
 }
 
 /// A number with the precision a reader needs: `1,234`, `56.7`, `8.91`, `0.012`.
@@ -115,7 +125,7 @@ mod tests {
     fn slices_are_neither_zero_nor_absurd() {
         assert_eq!(slice("250us"), Ok(Duration::from_micros(250)));
         assert!(slice("0ms").unwrap_err().contains("slice of 0"));
-        assert!(slice("1h").unwrap_err().contains("at most 10s"));
+        assert!(slice("1h").unwrap_err().contains("at most 10 s"));
     }
 
     #[test]
@@ -124,6 +134,15 @@ mod tests {
         for bad in ["0", "-1", "NaN", "inf", "1e9", "ten"] {
             assert!(seconds(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn durations_are_short() {
+        assert_eq!(short(Duration::from_millis(1)), "1 ms");
+        assert_eq!(short(Duration::from_micros(1500)), "1.5 ms");
+        assert_eq!(short(Duration::from_micros(100)), "100 us");
+        assert_eq!(short(Duration::from_secs(2)), "2 s");
+        assert_eq!(short(Duration::ZERO), "0 ns");
     }
 
     #[test]

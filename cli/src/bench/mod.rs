@@ -33,6 +33,9 @@ mod yields;
 use crate::args::{Bench, Family};
 use session::Session;
 
+/// Runs one family.
+type Run = fn(&mut Session) -> anyhow::Result<()>;
+
 /// Runs the families that were asked for.
 ///
 /// # Errors
@@ -40,7 +43,7 @@ use session::Session;
 pub fn run(args: &Bench) -> anyhow::Result<()> {
     let mut session = Session::new(args);
     let all = args.family == Family::All;
-    let families: [(Family, fn(&mut Session) -> anyhow::Result<()>); 4] = [
+    let families: [(Family, Run); 4] = [
         (Family::Yield, yields::run),
         (Family::Spawn, spawn::run),
         (Family::Preempt, preempt::run),
