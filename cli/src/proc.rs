@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::time::Duration;
 
 /// Resident bytes of this process, from /proc/self/statm.
 pub fn resident() -> io::Result<u64> {
@@ -20,6 +21,20 @@ pub fn page_tables() -> u64 {
 /// Bytes that can be allocated without swapping; `None` if the kernel does not say.
 pub fn available() -> Option<u64> {
     kib_field("/proc/meminfo", "MemAvailable:")
+}
+
+/// How long the kernel threads of this process, but for the calling one, were ready to run while
+/// the kernel ran something else; 0 if the kernel does not count it.
+pub fn waited_for_cpu() -> Duration {
+    let caller = nix::unistd::gettid().to_string();
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return Duration::ZERO };
+    let nanos = tasks
+        .flatten()
+        .filter(|task| task.file_name().to_str() != Some(&caller))
+        .filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok())
+        .filter_map(|stat| stat.split_whitespace().nth(1)?.parse::<u64>().ok())
+        .sum();
+    Duration::from_nanos(nanos)
 }
 
 /// The CPU's name; `None` if the kernel does not say.

@@ -21,10 +21,12 @@ use reveille::Runtime;
 
 use crate::args::Demo;
 use crate::output;
+use crate::proc;
 use crate::units::{self, ms};
 use hogs::Hogs;
 use live::Live;
 use tally::Tally;
+use verdict::Evidence;
 
 /// Pause between two collections of slices.
 const COLLECT: Duration = Duration::from_millis(50);
@@ -51,14 +53,19 @@ pub fn run(args: &Demo) -> anyhow::Result<bool> {
     if !console::Term::stdout().is_term() {
         output::print(&title)?;
     }
-    let (tally, work) = watch(args, &runtime, Live::new(title.clone()))?;
+    let (tally, work, taken) = watch(args, &runtime, Live::new(title.clone()))?;
     let stats = runtime.stats();
     runtime.shutdown().context("cannot shut the runtime down")?;
     ensure!(tally.measured().is_some(), "no slice was recorded; try more --seconds");
 
     let cpu: Vec<Duration> = tally.threads().iter().map(|thread| thread.cpu).collect();
-    let wait = tally.threads().iter().map(|thread| thread.longest_wait).max().unwrap_or_default();
-    let verdict = verdict::judge(&cpu, tally.slice_length(1.0), wait);
+    let wait = tally.threads().iter().map(|thread| thread.longest_wait).max();
+    let verdict = verdict::judge(Evidence {
+        cpu: &cpu,
+        slice: tally.slice_length(0.5),
+        longest_wait: wait.unwrap_or_default(),
+        taken,
+    });
     output::print(&title)?;
     output::print(&tables::threads(&tally, &work, ROWS))?;
     output::print(&tables::workers(&tally, &stats))?;
@@ -79,23 +86,30 @@ pub fn run(args: &Demo) -> anyhow::Result<bool> {
     Ok(verdict.fair || !args.check)
 }
 
-/// Runs the threads for their time; returns the sums and the iterations within that time.
-fn watch(args: &Demo, runtime: &Runtime, mut live: Live) -> anyhow::Result<(Tally, Vec<u64>)> {
+/// Runs the threads for their time; returns the sums, each thread's iterations, and for how long
+/// the kernel ran something else instead of a worker.
+fn watch(
+    args: &Demo,
+    runtime: &Runtime,
+    mut live: Live,
+) -> anyhow::Result<(Tally, Vec<u64>, Duration)> {
     let step = (args.seconds / STEPS).max(Duration::from_micros(1));
     let workers = args.workers as usize;
     let mut tally = Tally::new(args.threads as usize, workers, step, args.window);
     let mut hogs = Hogs::start(runtime, args.threads as usize);
+    let waited = proc::waited_for_cpu();
     let start = Instant::now();
     while start.elapsed() < args.seconds {
         std::thread::sleep(COLLECT.min(args.seconds.saturating_sub(start.elapsed())));
         tally.add(hogs.spans(&runtime.take_slices()));
         live.show(&tally, &hogs.work(), start.elapsed())?;
     }
+    let taken = proc::waited_for_cpu().saturating_sub(waited);
     let work = hogs.work();
     hogs.stop()?;
     tally.finish(hogs.spans(&runtime.take_slices()));
     live.clear()?;
-    Ok((tally, work))
+    Ok((tally, work, taken))
 }
 
 /// How many slices a worker must be able to record between two collections, with room for delays.
@@ -118,10 +132,10 @@ fn open(path: &Path) -> anyhow::Result<File> {
 fn title(args: &Demo) -> String {
     let plural = |n: u32, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     format!(
-        "{}, never yielding, on {}: {} slices of {}, {} s",
+        "{}, never yielding, on {}: {} {}, {} s",
         plural(args.threads, "CPU-bound thread"),
         plural(args.workers, "worker"),
-        if args.adaptive { "adaptive" } else { "fixed" },
+        if args.adaptive { "adaptive slices from" } else { "slices of" },
         units::short(args.slice),
         args.seconds.as_secs_f64(),
     )

@@ -109,19 +109,22 @@ fn table(tally: &Tally) -> String {
         .iter()
         .map(|thread| thread.cpu.as_secs_f64())
         .fold(f64::MIN_POSITIVE, f64::max);
+    let fair = total / tally.threads().len().max(1) as f64;
     let mut html = String::from(
         "<section>\n<h2>What each thread got</h2>\n<table>\n<thead><tr><th>thread</th>\
-         <th class=\"bar\">share of the time</th><th>%</th><th>ms</th><th>slices</th>\
+         <th class=\"bar\">share of the time; the line is the fair share</th><th>%</th><th>ms</th><th>slices</th>\
          <th>preempted</th><th>longest wait, ms</th></tr></thead>\n<tbody>\n",
     );
     for (place, thread) in tally.threads().iter().enumerate().take(NAMED) {
         let cpu = thread.cpu.as_secs_f64();
         let _ = writeln!(
             html,
-            "<tr><td>{place}</td><td class=\"bar\"><b style=\"width:{:.1}%;background:{}\"></b></td>\
+            "<tr><td>{place}</td><td class=\"bar\"><div><b style=\"width:{:.1}%;background:{}\"></b>\
+             <i style=\"left:{:.1}%\"></i></div></td>\
              <td>{:.2}</td><td>{:.1}</td><td>{}</td><td>{}</td><td>{:.1}</td></tr>",
             cpu / most * 100.0,
             palette::color(place),
+            fair / most * 100.0,
             cpu / total.max(f64::MIN_POSITIVE) * 100.0,
             ms(thread.cpu),
             grouped(thread.slices as i64),
