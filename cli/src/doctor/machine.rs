@@ -3,10 +3,13 @@
 use std::arch::x86_64::{__cpuid, __cpuid_count};
 use std::ffi::CStr;
 use std::ptr;
+use std::time::Duration;
+
+use nix::time::ClockId;
 
 use super::{Fact, State};
 use crate::affinity;
-use crate::floor::{self, fs};
+use crate::floor::{self, fs, signal};
 use crate::proc;
 use crate::units::grouped;
 
@@ -34,6 +37,7 @@ pub fn facts() -> Vec<Fact> {
         let state = if fine { State::Used } else { State::Fallback };
         facts.push(Fact::new("timer resolution", value, state));
     }
+    facts.extend(timers());
     for (name, path) in [
         ("most mappings of a process", "/proc/sys/vm/max_map_count"),
         ("most kernel threads", "/proc/sys/kernel/threads-max"),
@@ -43,6 +47,20 @@ pub fn facts() -> Vec<Fact> {
         }
     }
     facts
+}
+
+/// How often timers of 1 ms really tick.
+fn timers() -> impl Iterator<Item = Fact> {
+    const INTERVAL: Duration = Duration::from_millis(1);
+    const TIME: Duration = Duration::from_millis(100);
+    let clocks = [
+        ("ticks of a 1 ms timer in 100 ms", ClockId::CLOCK_MONOTONIC),
+        ("the same by CPU time", ClockId::CLOCK_THREAD_CPUTIME_ID),
+    ];
+    clocks.into_iter().map(|(name, clock)| {
+        let ticks = signal::ticks(clock, INTERVAL, TIME);
+        Fact::info(name, ticks.map_or_else(|error| error.to_string(), |ticks| ticks.to_string()))
+    })
 }
 
 /// Whether the FS base can be exchanged without a system call.
@@ -125,7 +143,7 @@ mod tests {
     #[test]
     fn everything_is_found() {
         let facts = facts();
-        assert!(facts.len() >= 9, "{facts:?}");
+        assert!(facts.len() >= 11, "{facts:?}");
         assert!(facts.iter().all(|fact| !fact.fact.is_empty() && !fact.value.is_empty()));
     }
 }

@@ -70,12 +70,12 @@ impl Twin {
     /// # Errors
     /// The kernel refuses the handler or the timer.
     pub fn start(interval: Duration) -> io::Result<Self> {
-        Self::with(empty, interval)
+        Self::with(empty, ClockId::CLOCK_MONOTONIC, interval)
     }
 
-    fn with(handler: Handler, interval: Duration) -> io::Result<Self> {
+    fn with(handler: Handler, clock: ClockId, interval: Duration) -> io::Result<Self> {
         install(handler)?;
-        let mut timer = timer()?;
+        let mut timer = timer(clock)?;
         let interval = TimeSpec::from_duration(interval);
         timer.set(Expiration::Interval(interval), TimerSetTimeFlags::empty())?;
         Ok(Self { _timer: timer })
@@ -83,10 +83,10 @@ impl Twin {
 }
 
 /// A timer that signals the calling kernel thread, as a worker's does; not started yet.
-fn timer() -> io::Result<Timer> {
+fn timer(clock: ClockId) -> io::Result<Timer> {
     let notify =
         SigevNotify::SigevThreadId { signal: SIGNAL, thread_id: gettid().as_raw(), si_value: 0 };
-    Ok(Timer::new(ClockId::CLOCK_MONOTONIC, SigEvent::new(notify))?)
+    Ok(Timer::new(clock, SigEvent::new(notify))?)
 }
 
 /// Arming a one-shot timer that does not fire, in ns: the price of asking for a later tick.
@@ -95,7 +95,7 @@ fn timer() -> io::Result<Timer> {
 /// The kernel refuses the timer.
 pub fn timer_settime(times: u32) -> io::Result<f64> {
     install(empty)?;
-    let mut timer = timer()?;
+    let mut timer = timer(ClockId::CLOCK_MONOTONIC)?;
     let far = Expiration::OneShot(TimeSpec::from_duration(Duration::from_secs(3600)));
     let mut failed = None;
     let ns = super::ns_each(times, || {
@@ -106,6 +106,22 @@ pub fn timer_settime(times: u32) -> io::Result<f64> {
     failed.map_or(Ok(ns), |error| Err(error.into()))
 }
 
+/// How often a periodic timer of `clock` ticks while the calling kernel thread computes for
+/// `time`. Timers of CPU time are often coarser than what they are asked for.
+///
+/// # Errors
+/// The kernel refuses the handler or the timer.
+pub fn ticks(clock: ClockId, interval: Duration, time: Duration) -> io::Result<u64> {
+    let before = TICKS.load(Ordering::Relaxed);
+    let twin = Twin::with(counting, clock, interval)?;
+    let start = Instant::now();
+    while start.elapsed() < time {
+        std::hint::black_box(work::mix(1_000, 1));
+    }
+    drop(twin);
+    Ok(TICKS.load(Ordering::Relaxed) - before)
+}
+
 /// One tick of a timer with a handler that only counts, in ns: the time that a fixed amount of
 /// work takes longer under ticks every 100 us, divided by their number. `None` if no tick came.
 ///
@@ -114,7 +130,7 @@ pub fn timer_settime(times: u32) -> io::Result<f64> {
 pub fn tick(work: work::Amount) -> io::Result<Option<f64>> {
     let quiet = timed(|| work.run(1));
     let before = TICKS.load(Ordering::Relaxed);
-    let twin = Twin::with(counting, Duration::from_micros(100))?;
+    let twin = Twin::with(counting, ClockId::CLOCK_MONOTONIC, Duration::from_micros(100))?;
     let ticked = timed(|| work.run(2));
     drop(twin);
     let ticks = TICKS.load(Ordering::Relaxed) - before;
@@ -143,7 +159,8 @@ mod tests {
         assert!(delivery(2_000).unwrap() > super::super::getppid(2_000));
 
         let before = TICKS.load(Ordering::Relaxed);
-        let twin = Twin::with(counting, Duration::from_millis(1)).unwrap();
+        let twin =
+            Twin::with(counting, ClockId::CLOCK_MONOTONIC, Duration::from_millis(1)).unwrap();
         let start = Instant::now();
         while TICKS.load(Ordering::Relaxed) < before + 3 {
             assert!(start.elapsed() < Duration::from_secs(10), "no ticks");
