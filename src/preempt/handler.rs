@@ -32,33 +32,41 @@ pub(crate) fn install(signo: i32) -> Result<(), nix::errno::Errno> {
 }
 
 extern "C" fn on_signal(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void) {
-    // SAFETY: the word is null or this thread's record, which is never freed.
-    let record = unsafe { hot::record().cast::<Record>().as_ref() };
     if crate::context::start::is_start(info) {
         // SAFETY: the frame is the kernel's, on the stack of the thread that is being started.
         unsafe { crate::context::start::capture(uc.cast()) };
         return;
     }
-    if let Some(record) = record {
+    // SAFETY: the kernel passes a live siginfo.
+    let Some(value) = (unsafe { ours(info) }) else { return pass_on(signo, info, uc) };
+    // SAFETY: the word is null or this thread's record, which is never freed.
+    if let Some(record) = unsafe { hot::record().cast::<Record>().as_ref() } {
         let site = record.worker.get().cast::<Site>();
-        // SAFETY: the kernel passes a live siginfo.
-        if unsafe { is_tick_for(info, site) } {
+        if value == site as usize {
             // SAFETY: the worker of a record that runs is live; the frame is the kernel's.
             unsafe { on_tick(record, &*site, uc.cast()) };
-            return;
         }
     }
-    pass_on(signo, info, uc);
+    // Else a late tick of a worker that is at its end.
 }
 
+/// Marks the values that our timers send: no address of a program looks like this.
+const TAG: usize = 0x5eed << 48;
+
+/// What a timer of ours must send so that its signal is taken for a tick of the worker at `address`.
+pub(crate) fn tagged(address: usize) -> usize {
+    TAG | address
+}
+
+/// The address in the value of a timer of ours; `None` if the signal is anybody else's.
+///
 /// # Safety
 /// `info` is live.
 #[inline(always)]
-unsafe fn is_tick_for(info: *const libc::siginfo_t, site: *const Site) -> bool {
+unsafe fn ours(info: *const libc::siginfo_t) -> Option<usize> {
     // SAFETY: the caller's promise; si_value is valid for SI_TIMER.
-    unsafe {
-        (*info).si_code == libc::SI_TIMER && (*info).si_value().sival_ptr as usize == site as usize
-    }
+    let (code, value) = unsafe { ((*info).si_code, (*info).si_value().sival_ptr as usize) };
+    (code == libc::SI_TIMER && value & (0xffff << 48) == TAG).then_some(value & !TAG)
 }
 
 /// # Safety
@@ -278,11 +286,6 @@ pub(super) fn pass_on_to(old: usize, signo: c_int, info: *mut libc::siginfo_t, u
     match old.sa_sigaction {
         libc::SIG_IGN => {}
         libc::SIG_DFL => {
-            // A stray tick of a worker that is gone is not worth the default action.
-            // SAFETY: the kernel passes a live siginfo.
-            if unsafe { (*info).si_code } == libc::SI_TIMER {
-                return;
-            }
             let _ = signal::restore(signo, old);
             // SAFETY: sends the signal again; it is delivered, with the default action, on return.
             unsafe { libc::raise(signo) };

@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 mod decide;
+pub(crate) mod floor;
 mod guard;
 pub(crate) mod handler;
 mod install;
