@@ -10,6 +10,8 @@ mod builder;
 mod check;
 pub mod context;
 pub mod doctor;
+#[doc(hidden)]
+pub mod dump;
 mod error;
 mod lock;
 pub mod preempt;

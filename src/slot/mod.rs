@@ -125,6 +125,10 @@ unsafe fn make_anchors(
             )));
         }
     }
+    for p in &places {
+        // SAFETY: the kernel threads used this part for their stacks, where the records are: zero again.
+        unsafe { core::ptr::write_bytes(p.record as *mut u8, 0, size_of::<Record>()) };
+    }
     // SAFETY: the blocks are complete and their kernel threads gone.
     Ok(places.map(|p| unsafe { p.record(class) }))
 }
@@ -185,6 +189,7 @@ impl Place {
             (*words).pending = 0;
             (*words).record = self.record as *mut ();
         }
+        crate::dump::register(record);
         record
     }
 }

@@ -68,7 +68,7 @@ impl Worker {
     /// A thread from anywhere; sees to ticks if more wait.
     fn look(&self) -> Option<&'static Record> {
         let r = self.pick().or_else(|| if self.sole { None } else { self.steal() })?;
-        if self.anything_for_me() {
+        if self.site.ticker.is_off() && self.anything_for_me() {
             self.site.ticker.arrival();
         }
         Some(r)
