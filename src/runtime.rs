@@ -65,6 +65,7 @@ impl Runtime {
 
     pub(crate) fn start(settings: Settings) -> Result<Runtime, Error> {
         membarrier::register();
+        preempt::hook_panics();
         preempt::set_give_way(worker::ops::give_way_sliced);
         let class = pool::prepare(&Layout::new(settings.stack)?)?;
         handler::install(settings.signal)
