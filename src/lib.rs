@@ -13,6 +13,7 @@ mod error;
 mod lock;
 pub mod preempt;
 mod prim;
+mod protocol;
 mod runtime;
 mod sched;
 mod slot;

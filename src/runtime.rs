@@ -5,6 +5,8 @@ use crate::builder::Builder;
 use crate::error::{Error, ShutdownError};
 use crate::preempt::site::{Count, Site, Waits};
 use crate::preempt::{self, handler, ticker::Ticker};
+use crate::sched::idle::Sleep;
+use crate::sched::policy::Turns;
 use crate::sched::ring::Ring;
 use crate::slot::pool::FreeList;
 use crate::slot::{Layout, pool};
@@ -13,9 +15,8 @@ use crate::sys::membarrier;
 use crate::thread::{self, JoinHandle};
 use crate::trace::Trace;
 use crate::worker::shared::Settings;
-use crate::worker::{self, Shared, Sleep, Worker};
+use crate::worker::{self, Shared, Worker};
 use core::cell::{Cell, UnsafeCell};
-use core::sync::atomic::Ordering;
 use core::time::Duration;
 use crossbeam_utils::CachePadded;
 use std::panic::resume_unwind;
@@ -251,6 +252,7 @@ fn new_worker(shared: &'static Shared, index: usize) -> Worker {
         },
         sole: s.workers == 1,
         ring: Ring::new(),
+        turns: Turns::default(),
         free: UnsafeCell::new(FreeList::new()),
         reserve: UnsafeCell::new(FreeList::new()),
         class: shared.class,
@@ -258,7 +260,7 @@ fn new_worker(shared: &'static Shared, index: usize) -> Worker {
         last_id: Cell::new(0),
         shared: Cell::new(shared),
         index,
-        sleep: Sleep::new(),
+        sleep: Sleep::default(),
         home_rsp: Cell::new(0),
         home_fs: Cell::new(0),
         started: Count::new(),
@@ -277,7 +279,7 @@ fn waits(site: &Site) -> Waits {
     Waits {
         fresh: w.ring.len() != 0 || shared.arrivals.any(),
         sliced: shared.sliced.any(),
-        idle_worker: !w.sole && shared.idle.load(Ordering::Relaxed) != 0,
+        idle_worker: !w.sole && shared.idle.seems_any(),
     }
 }
 

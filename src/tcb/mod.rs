@@ -15,9 +15,10 @@
 pub(crate) mod current;
 pub(crate) mod state;
 
+use crate::protocol::{join::JoinWord, token::Token};
 use core::any::Any;
 use core::cell::{Cell, UnsafeCell};
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicU8, AtomicU64};
 use state::{After, Outcome};
 use std::sync::Arc;
 
@@ -41,12 +42,12 @@ pub(crate) struct Record {
     pub worker: Cell<*const ()>,
     /// Link in a queue or a free list.
     pub next: Cell<*const Record>,
-    /// Who waits for the end: see `state::join`.
-    pub join: AtomicUsize,
+    /// Who waits for the end.
+    pub join: JoinWord<Record>,
     /// Number of the thread, unique in the process; 0 in a free slot.
     pub id: AtomicU64,
-    /// The park token: see `state::park`.
-    pub token: AtomicU32,
+    /// The park token.
+    pub token: Token,
     /// What the other side of a switch has to do with this record.
     pub after: Cell<After>,
     /// How the body ended.
@@ -131,12 +132,5 @@ impl Record {
             rest.rip = entry;
         }
         self.rsp.set(rsp);
-    }
-}
-
-impl crate::sched::Linked for Record {
-    #[inline(always)]
-    fn link(&self) -> &Cell<*const Record> {
-        &self.next
     }
 }

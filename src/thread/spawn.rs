@@ -6,7 +6,7 @@ use crate::builder::StartMethod;
 use crate::context::start;
 use crate::error::Error;
 use crate::slot::{Layout, pool};
-use crate::tcb::state::{Outcome, State, join, park};
+use crate::tcb::state::{Outcome, State};
 use crate::tcb::{Record, current};
 use crate::tls::hot;
 use crate::worker::{self, Shared, Worker, give, ops};
@@ -113,8 +113,8 @@ fn fill<F: FnOnce() -> T, T>(
     r.drop_packet.set(dropper::<T>());
     r.outcome.set(Outcome::Running);
     r.runtime.set(core::ptr::from_ref(shared).cast());
-    r.join.store(join::RUNNING, Ordering::Relaxed);
-    r.token.store(park::EMPTY, Ordering::Relaxed);
+    r.join.reset();
+    r.token.reset();
     r.at_end.set(at_end);
     if name.is_some() {
         // SAFETY: the slot is the spawner's; the name of the last thread was taken at its end.

@@ -18,7 +18,6 @@ mod pick;
 pub(crate) mod shared;
 pub(crate) mod start;
 
-pub(crate) use idle::Sleep;
 pub(crate) use life::finish;
 pub(crate) use life::reveille_finish;
 pub(crate) use shared::Shared;
@@ -26,6 +25,8 @@ pub(crate) use start::reveille_start;
 
 use crate::context::x86_64::{Carry, reveille_jump, reveille_switch};
 use crate::preempt::site::{Count, Site};
+use crate::sched::idle::Sleep;
+use crate::sched::policy::Turns;
 use crate::sched::ring::Ring;
 use crate::slot::pool::FreeList;
 use crate::tcb::Record;
@@ -39,6 +40,8 @@ pub(crate) struct Worker {
     /// Nobody steals: the runtime has one worker.
     pub sole: bool,
     pub ring: Ring<Record>,
+    /// Which queue is asked first, and when.
+    pub turns: Turns,
     /// Free slots of the runtime's own stack class.
     pub free: UnsafeCell<FreeList>,
     /// A full batch in reserve, so that the pool is asked once in a batch at most.
@@ -68,6 +71,13 @@ pub(crate) struct Worker {
 unsafe impl Sync for Worker {}
 // SAFETY: a worker is built on one kernel thread and used on another, with a start in between.
 unsafe impl Send for Worker {}
+
+impl crate::sched::Linked for Record {
+    #[inline(always)]
+    fn link(&self) -> &Cell<*const Record> {
+        &self.next
+    }
+}
 
 impl Worker {
     /// The runtime.

@@ -4,7 +4,7 @@
 
 use super::{Worker, of, switch, switch_away};
 use crate::slot::pool::{self, BATCH, FreeList};
-use crate::tcb::state::{After, Outcome, State, join, park};
+use crate::tcb::state::{After, Outcome, State};
 use crate::tcb::{Record, current};
 use crate::tls::hot;
 use core::sync::atomic::Ordering;
@@ -89,7 +89,7 @@ fn block(me: &'static Record, after: After) {
 #[inline]
 pub(crate) fn wait_for(target: &'static Record) {
     let Some(me) = current::get() else { return wait_on_kernel_thread(target) };
-    while target.join.load(Ordering::Acquire) != join::DONE {
+    while !target.join.is_done() {
         me.target.set(target);
         block(me, After::Join);
     }
@@ -97,37 +97,21 @@ pub(crate) fn wait_for(target: &'static Record) {
 
 #[cold]
 fn wait_on_kernel_thread(target: &'static Record) {
-    loop {
-        match target.join.load(Ordering::Acquire) {
-            join::DONE => return,
-            join::KERNEL => {
-                crate::sys::futex::wait(super::life::join_word(target), join::KERNEL as u32);
-            }
-            other => {
-                let _ = target.join.compare_exchange(
-                    other,
-                    join::KERNEL,
-                    Ordering::AcqRel,
-                    Ordering::Acquire,
-                );
-            }
-        }
-    }
+    target.join.wait_in_kernel(|word, expected| {
+        crate::sys::futex::wait(super::life::low_half(word), expected);
+    });
 }
 
 /// Parks the running thread until its token is there; may return early, as std's does.
 pub(crate) fn park(me: &'static Record) {
-    if me.token.swap(park::EMPTY, Ordering::Acquire) == park::NOTIFIED {
-        return;
+    if !me.token.try_take() {
+        block(me, After::Park);
     }
-    block(me, After::Park);
-    me.token.store(park::EMPTY, Ordering::Relaxed);
-    core::sync::atomic::fence(Ordering::Acquire);
 }
 
 /// Makes the token of `r` available. From any thread.
 pub(crate) fn unpark(r: &'static Record) {
-    if r.token.swap(park::NOTIFIED, Ordering::AcqRel) == park::PARKED {
+    if r.token.unpark() {
         make_ready(r);
     }
 }
@@ -160,10 +144,9 @@ pub(crate) fn exit(me: &'static Record) -> ! {
         super::mask::leave(me, w);
         me.slow.store(0, Ordering::Relaxed);
     }
-    let joiner = me.join.load(Ordering::Acquire);
-    if joiner > join::LAST {
-        // SAFETY: an address in the word is that of a blocked joiner's record.
-        let joiner = unsafe { &*(joiner as *const Record) };
+    if let Some(joiner) = me.join.joiner() {
+        // SAFETY: a joiner in the word is the record of a blocked thread.
+        let joiner = unsafe { &*joiner };
         if core::ptr::eq(joiner.runtime.get(), w.shared.get().cast()) {
             me.after.set(After::ExitToJoiner);
             super::life::mark(joiner, State::Running);

@@ -2,6 +2,7 @@
 
 use super::Worker;
 use crate::lock::spin::SpinLock;
+use crate::sched::idle::Idle;
 use crate::sched::list::List;
 use crate::sys::futex;
 use crate::tcb::Record;
@@ -65,7 +66,7 @@ pub(crate) struct Shared {
     pub arrivals: CachePadded<Queue>,
     pub sliced: CachePadded<Queue>,
     /// How many workers sleep.
-    pub idle: CachePadded<AtomicU32>,
+    pub idle: CachePadded<Idle>,
     /// Whose turn it is to look at arrivals when nobody sleeps.
     pub turn: AtomicU32,
     /// Threads started from outside the workers.
@@ -86,7 +87,7 @@ impl Shared {
             class,
             arrivals: CachePadded::new(Queue::new()),
             sliced: CachePadded::new(Queue::new()),
-            idle: CachePadded::new(AtomicU32::new(0)),
+            idle: CachePadded::new(Idle::default()),
             turn: AtomicU32::new(0),
             started_outside: AtomicU64::new(0),
             closed: AtomicBool::new(false),

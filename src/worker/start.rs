@@ -3,9 +3,10 @@
 use super::{Shared, Worker, finish, ops, switch};
 use crate::context::x86_64::{reveille_body, reveille_entry, reveille_jump, reveille_switch};
 use crate::error::Error;
+use crate::protocol::join::Value;
 use crate::slot::pool;
 use crate::sys::{memory, signal};
-use crate::tcb::state::{After, Outcome, State, join};
+use crate::tcb::state::{After, Outcome, State};
 use crate::tcb::{Record, current};
 use crate::tls::{glibc, hot, reset};
 use core::sync::atomic::Ordering;
@@ -63,9 +64,7 @@ fn thread_main(me: &'static Record) -> ! {
 /// has the handle, who finds ENDING or DONE in the word.
 #[cold]
 fn settle_value(me: &'static Record) {
-    let old =
-        me.join.compare_exchange(join::RUNNING, join::ENDING, Ordering::AcqRel, Ordering::Acquire);
-    if old == Err(join::DETACHED) {
+    if me.join.settle() == Value::Own {
         drop_value(me);
     }
 }
