@@ -81,14 +81,17 @@ unsafe extern "C" {
         prev: *const crate::tcb::Record,
         worker: *const (),
     ) -> !;
-    /// Runs `record.body` under a cancellation buffer; 1 if glibc ended the thread.
-    pub(crate) fn reveille_body(record: &crate::tcb::Record) -> i32;
     /// First instruction of a new thread; not to be called.
     pub(crate) fn reveille_entry();
     /// First instruction of the resume of a preempted thread; not to be called.
     pub(crate) fn reveille_unpreempt();
     static reveille_unpreempt_window: u8;
     static reveille_unpreempt_window_end: u8;
+}
+
+unsafe extern "C-unwind" {
+    /// Runs `record.body` under a cancellation buffer; 1 if glibc ended the thread. A panic passes through.
+    pub(crate) fn reveille_body(record: &crate::tcb::Record) -> i32;
 }
 
 /// Whether `rip` lies where a resumed thread has its flag clear but not yet all its registers.
