@@ -9,6 +9,6 @@
 
 pub(crate) mod join;
 #[cfg(all(test, loom))]
-mod models;
+pub(crate) mod models;
 pub(crate) mod spin;
 pub(crate) mod token;

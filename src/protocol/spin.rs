@@ -6,15 +6,20 @@ use crate::prim::{AtomicBool, Ordering, pause};
 /// Takes the lock.
 #[inline(always)]
 pub(crate) fn acquire(held: &AtomicBool) {
-    if held.swap(true, Ordering::Acquire) {
+    if !try_acquire(held) {
         wait(held);
     }
+}
+
+#[inline(always)]
+fn try_acquire(held: &AtomicBool) -> bool {
+    held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
 }
 
 #[cold]
 fn wait(held: &AtomicBool) {
     let mut round = 0u32;
-    while held.load(Ordering::Relaxed) || held.swap(true, Ordering::Acquire) {
+    while held.load(Ordering::Relaxed) || !try_acquire(held) {
         round = round.wrapping_add(1);
         pause(round);
     }

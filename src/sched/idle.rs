@@ -1,7 +1,7 @@
 //! A worker with nothing to do sleeps, and no wake-up is lost.
 //!
 //! The sleeper ([`Idle::sleep`]):
-//! 1. says so: its word to ASLEEP, the count of sleepers up
+//! 1. says so: the count of sleepers up, then its word to ASLEEP
 //! 2. heavy barrier
 //! 3. looks at every queue once more; finds something: takes the word back and goes on
 //! 4. futex wait while the word is ASLEEP
@@ -11,6 +11,9 @@
 //! b. light barrier ([`Idle::anybody`]; with the heavy one: either the sleeper's 3 sees a, or c sees 1)
 //! c. reads the count; not zero: takes one sleeper's word from ASLEEP to AWAKE, count down, futex wake
 //!    ([`Idle::wake`])
+//!
+//! The count goes up before the word and down after it, so it is never less than the number of sleepers: else
+//! a worker woken between its two steps would hide another one that sleeps.
 //!
 //! So after a, either the sleeper does not sleep, or it is woken, or nobody slept.
 #![forbid(unsafe_code)]
@@ -64,8 +67,8 @@ impl Idle {
 
     /// Steps 1 to 4. `stay` looks at every queue, and at whatever else a worker is woken for.
     pub(crate) fn sleep(&self, kernel: &impl Kernel, me: &Sleep, stay: impl FnOnce() -> bool) {
-        me.0.store(ASLEEP, Ordering::SeqCst);
         self.0.fetch_add(1, Ordering::SeqCst);
+        me.0.store(ASLEEP, Ordering::SeqCst);
         kernel.heavy();
         if stay() {
             if me.0.swap(AWAKE, Ordering::SeqCst) == ASLEEP {

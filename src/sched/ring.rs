@@ -27,9 +27,14 @@ impl<T, const N: usize> Ring<T, N> {
     };
 
     pub(crate) fn new() -> Ring<T, N> {
+        Ring::starting_at(0)
+    }
+
+    /// An empty ring whose indices have come to `index`.
+    pub(crate) fn starting_at(index: u32) -> Ring<T, N> {
         Ring {
-            head: AtomicU32::new(0),
-            tail: AtomicU32::new(0),
+            head: AtomicU32::new(index),
+            tail: AtomicU32::new(index),
             entries: core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut())),
         }
     }
