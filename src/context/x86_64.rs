@@ -64,6 +64,12 @@ pub(crate) struct Carry {
     pub worker: *const (),
 }
 
+// Panics and glibc's forced unwinding pass through this frame.
+unsafe extern "C-unwind" {
+    /// Runs `record.body` under a cancellation buffer; 1 if glibc ended the thread.
+    pub(crate) fn reveille_body(record: &crate::tcb::Record) -> i32;
+}
+
 unsafe extern "C" {
     /// Saves the running context to `*save` and resumes the one at `rsp` with FS base `fs`.
     pub(crate) fn reveille_switch(
@@ -81,8 +87,6 @@ unsafe extern "C" {
         prev: *const crate::tcb::Record,
         worker: *const (),
     ) -> !;
-    /// Runs `record.body` under a cancellation buffer; 1 if glibc ended the thread.
-    pub(crate) fn reveille_body(record: &crate::tcb::Record) -> i32;
     /// First instruction of a new thread; not to be called.
     pub(crate) fn reveille_entry();
     /// First instruction of the resume of a preempted thread; not to be called.
