@@ -1,6 +1,7 @@
 //! For this project's own benchmarks and tests; not part of the interface.
 #![allow(unsafe_code)]
 
+use crate::preempt::handler;
 use crate::sys::signal;
 use crate::tcb::current;
 use crate::tls::hot;
@@ -13,7 +14,7 @@ pub fn preempt_self() {
     hot::off();
     let w = worker::of(me);
     w.site.seen.set(w.site.switches.get());
-    let (signo, value) = (w.site.signal, core::ptr::from_ref(w) as usize);
+    let (signo, value) = (w.site.signal, handler::tagged(core::ptr::from_ref(w) as usize));
     let _due = hot::on();
     // If the thread is moved here, the other worker does not know the value and ignores the signal.
     signal::queue_to_self(signo, libc::SI_TIMER, value);

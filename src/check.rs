@@ -15,8 +15,8 @@ pub(crate) fn violation(what: &str, did: &str) -> ! {
     if let Some(r) = current::get() {
         write(" (thread ");
         write_number(r.id.load(Ordering::Relaxed));
-        // SAFETY: the name is written before the thread starts and lives as long as it runs.
-        if let Some(name) = unsafe { (*r.name.get()).as_deref() } {
+        // SAFETY: the running thread's own.
+        if let Some(name) = unsafe { r.identity() }.name() {
             write(" '");
             write(name);
             write("'");

@@ -9,6 +9,7 @@ pub mod bench_support;
 mod builder;
 mod check;
 pub mod context;
+pub mod doctor;
 mod error;
 mod lock;
 pub mod preempt;

@@ -68,6 +68,10 @@ impl Runtime {
         let class = pool::prepare(&Layout::new(settings.stack)?)?;
         handler::install(settings.signal)
             .map_err(|e| Error::os("cannot install the tick's signal handler", e))?;
+        preempt::floor::measure(settings.signal);
+        preempt::overflow::install()
+            .map_err(|e| Error::os("cannot install the stack-overflow handler", e))?;
+        worker::setxid::wrap();
         let shared: &'static Shared = Box::leak(Box::new(Shared::new(settings, class)));
         let workers = (0..shared.settings.workers).map(|i| CachePadded::new(new_worker(shared, i)));
         shared.set_workers(workers.collect());
@@ -146,6 +150,13 @@ impl Runtime {
     /// Configures a thread of this runtime.
     pub fn thread_builder(&self) -> thread::Builder {
         thread::Builder { shared: Some(thread::SharedRef(self.shared.0)), ..thread::Builder::new() }
+    }
+
+    /// The shortest time slice that this machine sustains: ticks that came faster would eat too much of the
+    /// time (measured at the first start of a runtime). A shorter one that is asked for is rounded up.
+    #[must_use]
+    pub fn shortest_slice(&self) -> Duration {
+        preempt::floor::shortest_slice()
     }
 
     /// How many workers there are.
@@ -235,6 +246,7 @@ impl Drop for Runtime {
 
 fn new_worker(shared: &'static Shared, index: usize) -> Worker {
     let s = &shared.settings;
+    let slice = s.slice.max(preempt::floor::shortest_slice());
     Worker {
         site: Site {
             waits,
@@ -245,7 +257,7 @@ fn new_worker(shared: &'static Shared, index: usize) -> Worker {
             signal_stack: Cell::new((0, 0)),
             usual_mask: Cell::new(0),
             signal: s.signal,
-            ticker: Ticker::new(s.slice, s.adaptive),
+            ticker: Ticker::new(slice, s.adaptive),
             ticks: Count::new(),
             preemptions: Count::new(),
         },

@@ -68,7 +68,7 @@ fn results_of_all_kinds_arrive_once() {
     on_each("results", |rt| {
         let dropped = Arc::new(AtomicUsize::new(0));
         let made = AtomicUsize::new(0);
-        until_preempted(rt, 6, 30, |i, n| {
+        among_hogs(rt, 6, 150, |i, n| {
             let d = || {
                 made.fetch_add(1, SeqCst);
                 Dropped(dropped.clone())
@@ -145,7 +145,7 @@ fn tokens_are_not_lost() {
             })
             .collect();
         RING_THREADS.set(ring.iter().map(|h| h.thread().clone()).collect());
-        until_preempted(rt, 2, 100, |_, _| std::hint::spin_loop());
+        until_preempted(rt, 5, 100, |_, _| std::hint::spin_loop());
         // And for a while with kernel threads that unpark at random, which park allows for.
         let threads: Vec<_> = ring.iter().map(|h| h.thread().clone()).collect();
         std::thread::scope(|s| {
@@ -249,7 +249,7 @@ fn scopes_nest() {
         }
     }
     on_each("scopes", |rt| {
-        until_preempted(rt, 3, 20, |_, _| {
+        among_hogs(rt, 3, 12, |_, _| {
             let n = AtomicU64::new(0);
             tree(4, &n);
             assert_eq!(n.load(SeqCst), 1 + 3 + 9 + 27 + 81);

@@ -12,6 +12,7 @@
 # buffer is filled and registered once for each slot: the record remembers at which rsp.
 #
 # reveille_entry   in   rax, rdx  carried over by the switch: the record left, the worker
+#                  comes back from thread_main with the next context, and goes to it
 # reveille_body    in   rdi       the record
 #                  out  eax       0 the body returned, 1 the thread was ended by glibc
 
@@ -27,7 +28,12 @@ reveille_entry:
     mov rdi, rax
     mov rsi, rdx
     call {start}
-    ud2
+    # The thread has ended, preemption is off; rax, rdx: the next record, the worker. rsp is the record.
+    mov rsi, [rax + {RSP}]
+    mov r8, rdx
+    mov rdx, [rax + {FS}]
+    mov rcx, rsp
+    jmp reveille_jump
     .cfi_endproc
     .size reveille_entry, . - reveille_entry
 

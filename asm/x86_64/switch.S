@@ -16,10 +16,14 @@
 #                        r8   what to carry over: the worker
 #                   out  rax, rdx  what the other side carried over
 #                   All caller-saved registers are lost, as in any call.
-# reveille_jump     the second half alone: the running context is not saved (it was saved by the
-#                   signal handler, or it is at its end)
+# reveille_jump     the second half alone: the running context is at its end
+# reveille_leave    as reveille_jump, from a signal handler, whose flags and control words are not ours
 #
 # Preemption is off in both contexts throughout: a tick here is remembered, never honoured.
+#
+# A thread not yet started is jumped to, not returned to: the processor's stack of return addresses then
+# still has the way back to whoever switches here, and the end of the thread (entry.S), which comes at
+# the same depth, returns to it as predicted.
 
     .text
     .balign 64
@@ -48,14 +52,17 @@ reveille_switch:
     # Load the control words only where they differ: loading is what costs.
     mov eax, dword ptr [rsp]
     movzx r9d, word ptr [rsp + 4]
-    mov rsp, rsi
+0:  mov rsp, rsi
     wrfsbase rdx
+    lea r10, [rip + reveille_entry]
     cmp eax, dword ptr [rsp]
     jne 3f
 1:  cmp r9w, word ptr [rsp + 4]
     jne 4f
 2:  mov rax, rcx
     mov rdx, r8
+    cmp r10, [rsp + 56]
+    je 5f
     add rsp, 8
     .cfi_adjust_cfa_offset -8
     pop r15
@@ -76,6 +83,8 @@ reveille_switch:
     jmp 1b
 4:  fldcw word ptr [rsp + 4]
     jmp 2b
+5:  add rsp, 64
+    jmp reveille_entry
     .cfi_endproc
     .size reveille_switch, . - reveille_switch
 
@@ -84,14 +93,29 @@ reveille_switch:
     .type reveille_jump, @function
 reveille_jump:
     .cfi_startproc
+    .cfi_undefined rip
+    stmxcsr dword ptr [rsp - 8]
+    fnstcw word ptr [rsp - 4]
+    mov eax, dword ptr [rsp - 8]
+    movzx r9d, word ptr [rsp - 4]
+    jmp 0b
+    .cfi_endproc
+    .size reveille_jump, . - reveille_jump
+
+    .globl reveille_leave
+    .hidden reveille_leave
+    .type reveille_leave, @function
+reveille_leave:
+    .cfi_startproc
+    .cfi_undefined rip
     mov rsp, rsi
     wrfsbase rdx
-    .cfi_adjust_cfa_offset 56
     # The kernel clears DF in a handler but leaves AC, and MXCSR is the handler's.
     push 0x202
     popfq
     ldmxcsr dword ptr [rsp]
     fldcw word ptr [rsp + 4]
+    lea r10, [rip + reveille_entry]
     jmp 2b
     .cfi_endproc
-    .size reveille_jump, . - reveille_jump
+    .size reveille_leave, . - reveille_leave

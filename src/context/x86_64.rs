@@ -5,11 +5,6 @@
 
 use core::mem::offset_of;
 
-/// MXCSR at the start of a thread: all exceptions masked, round to nearest (System V ABI).
-pub(crate) const MXCSR_DEFAULT: u32 = 0x1f80;
-/// x87 control word at the start of a thread: extended precision, all exceptions masked.
-pub(crate) const X87_DEFAULT: u16 = 0x37f;
-
 /// What lies at the stack pointer of a context at rest (switch.S).
 #[repr(C)]
 pub(crate) struct Rest {
@@ -22,6 +17,27 @@ pub(crate) struct Rest {
 }
 
 static_assertions::const_assert!(size_of::<Rest>() == 64);
+
+/// Puts the running thread's control words into a context at rest. Reading the x87 word is dear, so it
+/// is taken to be the usual one while the control bits of MXCSR are: fenv.h changes both together.
+#[inline(always)]
+pub(crate) fn store_control_words(rest: &mut Rest) {
+    const STATUS: u32 = 0x3f;
+    // SAFETY: stores to the members.
+    unsafe {
+        core::arch::asm!(
+            "stmxcsr dword ptr [{m}]", m = in(reg) &raw mut rest.mxcsr,
+            options(nostack, preserves_flags)
+        );
+        rest.x87 = super::xstate::X87_DEFAULT;
+        if rest.mxcsr & !STATUS != super::xstate::MXCSR_DEFAULT {
+            core::arch::asm!(
+                "fnstcw word ptr [{x}]", x = in(reg) &raw mut rest.x87,
+                options(nostack, preserves_flags)
+            );
+        }
+    }
+}
 
 /// General registers of a preempted context; the extended state follows at a multiple of 64.
 #[repr(C, align(64))]
@@ -54,6 +70,14 @@ pub(crate) const RED_ZONE: usize = 128;
 /// What a resume writes below the red zone: flags and instruction pointer.
 pub(crate) const RESUME_WORDS: usize = 16;
 
+/// Where a thread that has ended goes (entry.S).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Next {
+    pub record: *const crate::tcb::Record,
+    pub worker: *const (),
+}
+
 /// What a switch brings over from the side that was left.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -81,6 +105,14 @@ unsafe extern "C" {
     ) -> Carry;
     /// As [`reveille_switch`] without saving.
     pub(crate) fn reveille_jump(
+        unused: *mut usize,
+        rsp: usize,
+        fs: usize,
+        prev: *const crate::tcb::Record,
+        worker: *const (),
+    ) -> !;
+    /// As [`reveille_jump`], out of a signal handler.
+    pub(crate) fn reveille_leave(
         unused: *mut usize,
         rsp: usize,
         fs: usize,
@@ -132,6 +164,8 @@ core::arch::global_asm!(
 core::arch::global_asm!(
     include_str!("../../asm/x86_64/entry.S"),
     start = sym crate::worker::reveille_start,
+    RSP = const offset_of!(crate::tcb::Record, rsp),
+    FS = const offset_of!(crate::tcb::Record, fs),
     REGISTERED = const offset_of!(crate::tcb::Record, registered),
     BODY = const offset_of!(crate::tcb::Record, body),
     JMPBUF = const offset_of!(crate::tcb::Record, unwind_buf),

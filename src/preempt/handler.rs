@@ -12,7 +12,7 @@
 use super::decide::{Decision, Snapshot, decide};
 use super::site::Site;
 use crate::context::x86_64::{
-    RED_ZONE, RESUME_WORDS, Rest, Saved, in_resume_window, reveille_jump, reveille_unpreempt,
+    RED_ZONE, RESUME_WORDS, Rest, Saved, in_resume_window, reveille_leave, reveille_unpreempt,
 };
 use crate::sys::signal::{self, KernelSet};
 use crate::tcb::Record;
@@ -28,44 +28,45 @@ static PREVIOUS: [AtomicUsize; 65] = [const { AtomicUsize::new(0) }; 65];
 
 /// Installs the handler for `signo`, once in the life of the process.
 pub(crate) fn install(signo: i32) -> Result<(), nix::errno::Errno> {
-    static INSTALLING: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _lock = INSTALLING.lock().unwrap_or_else(|e| e.into_inner());
-    let previous = &PREVIOUS[signo as usize];
-    if previous.load(Ordering::Acquire) == 0 {
-        let old = Box::new(signal::install(signo, on_signal)?);
-        previous.store(Box::into_raw(old) as usize, Ordering::Release);
-    }
-    Ok(())
+    super::install::once(signo, on_signal, &PREVIOUS[signo as usize])
 }
 
 extern "C" fn on_signal(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void) {
-    // SAFETY: the word is null or this thread's record, which is never freed.
-    let record = unsafe { hot::record().cast::<Record>().as_ref() };
     if crate::context::start::is_start(info) {
         // SAFETY: the frame is the kernel's, on the stack of the thread that is being started.
         unsafe { crate::context::start::capture(uc.cast()) };
         return;
     }
-    if let Some(record) = record {
+    // SAFETY: the kernel passes a live siginfo.
+    let Some(value) = (unsafe { ours(info) }) else { return pass_on(signo, info, uc) };
+    // SAFETY: the word is null or this thread's record, which is never freed.
+    if let Some(record) = unsafe { hot::record().cast::<Record>().as_ref() } {
         let site = record.worker.get().cast::<Site>();
-        // SAFETY: the kernel passes a live siginfo.
-        if unsafe { is_tick_for(info, site) } {
+        if value == site as usize {
             // SAFETY: the worker of a record that runs is live; the frame is the kernel's.
             unsafe { on_tick(record, &*site, uc.cast()) };
-            return;
         }
     }
-    pass_on(signo, info, uc);
+    // Else a late tick of a worker that is at its end.
 }
 
+/// Marks the values that our timers send: no address of a program looks like this.
+const TAG: usize = 0x5eed << 48;
+
+/// What a timer of ours must send so that its signal is taken for a tick of the worker at `address`.
+pub(crate) fn tagged(address: usize) -> usize {
+    TAG | address
+}
+
+/// The address in the value of a timer of ours; `None` if the signal is anybody else's.
+///
 /// # Safety
 /// `info` is live.
 #[inline(always)]
-unsafe fn is_tick_for(info: *const libc::siginfo_t, site: *const Site) -> bool {
+unsafe fn ours(info: *const libc::siginfo_t) -> Option<usize> {
     // SAFETY: the caller's promise; si_value is valid for SI_TIMER.
-    unsafe {
-        (*info).si_code == libc::SI_TIMER && (*info).si_value().sival_ptr as usize == site as usize
-    }
+    let (code, value) = unsafe { ((*info).si_code, (*info).si_value().sival_ptr as usize) };
+    (code == libc::SI_TIMER && value & (0xffff << 48) == TAG).then_some(value & !TAG)
 }
 
 /// # Safety
@@ -128,7 +129,7 @@ unsafe fn leave(record: &Record, site: &Site, frame: &Frame, place: usize) -> ! 
     let to = site.loop_record.get();
     // SAFETY: the loop's context rests while a thread runs.
     unsafe {
-        reveille_jump(
+        reveille_leave(
             core::ptr::null_mut(),
             (*to).rsp.get(),
             (*to).fs.get(),
@@ -272,20 +273,19 @@ unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Hands a signal that is not a tick to whoever had it before, as the kernel would have.
+/// Hands a signal that is not a tick to whoever had it before.
 #[cold]
 fn pass_on(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void) {
-    let old = PREVIOUS[signo as usize & 63].load(Ordering::Acquire) as *const libc::sigaction;
-    // SAFETY: null only while the handler is being installed; never freed.
-    let Some(old) = (unsafe { old.as_ref() }) else { return };
+    pass_on_to(PREVIOUS[signo as usize].load(Ordering::Acquire), signo, info, uc);
+}
+
+/// Does with a signal what the kernel would have done with the action at `old` in force.
+pub(super) fn pass_on_to(old: usize, signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void) {
+    // SAFETY: null or a saved action, which is never freed.
+    let Some(old) = (unsafe { (old as *const libc::sigaction).as_ref() }) else { return };
     match old.sa_sigaction {
         libc::SIG_IGN => {}
         libc::SIG_DFL => {
-            // A stray tick of a worker that is gone is not worth the default action.
-            // SAFETY: the kernel passes a live siginfo.
-            if unsafe { (*info).si_code } == libc::SI_TIMER {
-                return;
-            }
             let _ = signal::restore(signo, old);
             // SAFETY: sends the signal again; it is delivered, with the default action, on return.
             unsafe { libc::raise(signo) };

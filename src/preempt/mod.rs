@@ -3,6 +3,7 @@
 //! * [`site`]: what the handler knows of the worker it interrupts
 //! * [`ticker`]: when ticks come
 //! * [`handler`]: the signal handler
+//! * [`overflow`]: the guard page
 //! * [`decide`]: whether to switch, as a pure function
 //! * [`guard`]: [`disable`] and [`checkpoint`]
 //!
@@ -10,8 +11,11 @@
 #![allow(unsafe_code)]
 
 mod decide;
+pub(crate) mod floor;
 mod guard;
 pub(crate) mod handler;
+mod install;
+pub(crate) mod overflow;
 pub(crate) mod site;
 pub(crate) mod ticker;
 

@@ -80,6 +80,7 @@ impl Ticker {
 
     /// Creates the timers for the calling kernel thread.
     pub(crate) fn start(&self, signal: i32, value: usize) -> Result<(), Errno> {
+        let value = super::handler::tagged(value);
         let tid = crate::sys::gettid();
         let precise = Timer::new(libc::CLOCK_MONOTONIC, signal, value, tid)?;
         let relaxed = Timer::new(libc::CLOCK_THREAD_CPUTIME_ID, signal, value, tid)?;

@@ -92,3 +92,12 @@ pub(crate) fn queue_to_self(signo: i32, code: i32, value: usize) -> bool {
     };
     rc == 0
 }
+
+/// The action in force for `signo`.
+pub(crate) fn current_action(signo: i32) -> Result<libc::sigaction, Errno> {
+    // SAFETY: all-zero is a valid sigaction.
+    let mut old: libc::sigaction = unsafe { core::mem::zeroed() };
+    // SAFETY: the result is a live local.
+    Errno::result(unsafe { libc::sigaction(signo, core::ptr::null(), &mut old) })?;
+    Ok(old)
+}

@@ -13,13 +13,16 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod current;
+pub(crate) mod identity;
+pub(crate) mod kernel;
 pub(crate) mod state;
 
 use core::any::Any;
 use core::cell::{Cell, UnsafeCell};
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use identity::Identity;
 use state::{After, Outcome};
-use std::sync::Arc;
 
 /// What a thread that panicked leaves to its joiner.
 pub(crate) type Payload = Box<dyn Any + Send + 'static>;
@@ -72,10 +75,14 @@ pub(crate) struct Record {
     pub preemptions: AtomicU64,
     /// Signal mask of the thread while it differs from the workers' usual one.
     pub mask: Cell<u64>,
+    /// The thread asked for the tick's signal to be blocked, and is told that it is.
+    pub masks_tick: Cell<bool>,
     /// Panic payload for the joiner.
     pub payload: UnsafeCell<Option<Payload>>,
-    /// The thread's name.
-    pub name: UnsafeCell<Option<Arc<str>>>,
+    /// What handles show of the thread; valid while `id` is not zero.
+    pub identity: UnsafeCell<MaybeUninit<Identity>>,
+    /// The identity has a name, which needs to be dropped.
+    pub named: Cell<bool>,
 
     /// Lowest usable address of the stack; the guard page is below.
     pub lo: Cell<usize>,
@@ -94,7 +101,7 @@ pub(crate) struct Record {
 
 /// Raw storage of a closure or result.
 #[repr(C, align(16))]
-pub(crate) struct Packet(pub [core::mem::MaybeUninit<u8>; PACKET]);
+pub(crate) struct Packet(pub [MaybeUninit<u8>; PACKET]);
 
 impl Record {
     /// The record as an opaque address, for hot words and carried values.
@@ -103,11 +110,14 @@ impl Record {
         self
     }
 
-    /// The place of a packet of type `P` in the record.
+    /// What handles show of the thread.
+    ///
+    /// # Safety
+    /// The caller holds the thread's handle, or is the thread itself.
     #[inline(always)]
-    pub(crate) fn packet_as<P>(&self) -> *mut P {
-        const { assert!(size_of::<P>() <= PACKET && align_of::<P>() <= 16) };
-        self.packet.get().cast()
+    pub(crate) unsafe fn identity(&self) -> &Identity {
+        // SAFETY: written before the thread was published, dropped by the last who may call this.
+        unsafe { (*self.identity.get()).assume_init_ref() }
     }
 
     /// Upper end of the usable stack.
@@ -116,7 +126,8 @@ impl Record {
         self as *const Record as usize
     }
 
-    /// Writes the frame from which the switch starts the context at `entry` (switch.S).
+    /// Writes the frame from which the switch starts the context at `entry` (switch.S). It inherits the
+    /// floating-point environment of the caller, as a new pthread does.
     ///
     /// # Safety
     /// Nobody runs on the stack, whose top is writable.
@@ -126,8 +137,7 @@ impl Record {
         // SAFETY: the caller's promise. The callee-saved registers start with whatever is there.
         unsafe {
             let rest = &mut *(rsp as *mut crate::context::x86_64::Rest);
-            rest.mxcsr = crate::context::x86_64::MXCSR_DEFAULT;
-            rest.x87 = crate::context::x86_64::X87_DEFAULT;
+            crate::context::x86_64::store_control_words(rest);
             rest.rip = entry;
         }
         self.rsp.set(rsp);

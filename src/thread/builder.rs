@@ -1,13 +1,12 @@
 //! A thread with a name, a stack size, a way to start.
 
-use super::handle::Thread;
 use super::join::{JoinHandle, Joining};
 use super::spawn::{self, Options};
 use crate::builder::StartMethod;
 use crate::tcb::current;
+use crate::tcb::identity::Name;
 use crate::worker::Shared;
 use std::io;
-use std::sync::Arc;
 
 /// Configures a new thread; see [`std::thread::Builder`].
 ///
@@ -45,7 +44,7 @@ impl Builder {
 
     /// The thread's name, for messages.
     pub fn name(mut self, name: String) -> Builder {
-        self.options.name = Some(Arc::from(name));
+        self.options.name = Some(Name::new(name));
         self
     }
 
@@ -66,6 +65,7 @@ impl Builder {
     /// # Errors
     /// If the stack size is too small or there is no memory for it, or if the default runtime was needed
     /// and could not start. Nothing has been started then.
+    #[inline]
     pub fn spawn<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -93,11 +93,12 @@ impl Builder {
             (None, Some(me)) => unsafe { &*me.runtime.get().cast::<Shared>() },
             (None, None) => crate::runtime::default_shared().map_err(crate::Error::into_io)?,
         };
-        let name = self.options.name.clone();
         // SAFETY: the caller's promise.
         let spawned = unsafe { spawn::spawn::<F, T>(shared, self.options, at_end, f) };
-        let (record, id) = spawned.map_err(crate::Error::into_io)?;
-        // SAFETY: just spawned with a result of this type.
-        Ok(unsafe { Joining::new(record, Thread::of(record, id, name)) })
+        match spawned {
+            // SAFETY: just spawned with a result of this type.
+            Ok(record) => Ok(unsafe { Joining::new(record) }),
+            Err(e) => Err(e.into_io()),
+        }
     }
 }

@@ -1,12 +1,11 @@
 //! Handles of threads: identity, name, unpark.
 
-use super::kernel::{self, KernelThread};
-use crate::tcb::{Record, current as running};
+use crate::tcb::identity::Identity;
+use crate::tcb::{current as running, kernel};
 use crate::worker::ops;
 use core::fmt;
 use core::num::NonZeroU64;
 use core::sync::atomic::Ordering;
-use std::sync::Arc;
 
 /// A number that no other thread of the process has or had; see [`std::thread::ThreadId`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -26,48 +25,25 @@ impl fmt::Display for ThreadId {
 
 /// A handle to a thread, reveille's or the kernel's; see [`std::thread::Thread`].
 #[derive(Clone)]
-pub struct Thread(Inner);
-
-#[derive(Clone)]
-enum Inner {
-    Reveille { record: &'static Record, id: ThreadId, name: Option<Arc<str>> },
-    Kernel(Arc<KernelThread>),
-}
-
-// SAFETY: the record is used through its atomics only; it is never freed.
-unsafe impl Send for Thread {}
-// SAFETY: as above.
-unsafe impl Sync for Thread {}
+#[repr(transparent)]
+pub struct Thread(Identity);
 
 impl Thread {
-    pub(crate) fn of(record: &'static Record, id: u64, name: Option<Arc<str>>) -> Thread {
-        Thread(Inner::Reveille { record, id: ThreadId::from_raw(id), name })
-    }
-
-    /// The record, of a reveille thread.
-    pub(crate) fn record(&self) -> Option<&'static Record> {
-        match self.0 {
-            Inner::Reveille { record, .. } => Some(record),
-            Inner::Kernel(_) => None,
-        }
+    pub(crate) fn from_identity(identity: &Identity) -> &Thread {
+        // SAFETY: Thread is a transparent wrapper.
+        unsafe { &*core::ptr::from_ref(identity).cast::<Thread>() }
     }
 
     /// The thread's number.
     #[must_use]
     pub fn id(&self) -> ThreadId {
-        match &self.0 {
-            Inner::Reveille { id, .. } => *id,
-            Inner::Kernel(k) => ThreadId::from_raw(k.id),
-        }
+        ThreadId::from_raw(self.0.id())
     }
 
     /// The thread's name, if it was given one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        match &self.0 {
-            Inner::Reveille { name, .. } => name.as_deref(),
-            Inner::Kernel(k) => k.name.as_deref(),
-        }
+        self.0.name()
     }
 
     /// Makes the thread's token available: it returns from [`park`](super::park), now or when it next
@@ -76,12 +52,12 @@ impl Thread {
         match &self.0 {
             // The slot may have gone to another thread: one that is woken for nothing at the worst, which
             // park allows.
-            Inner::Reveille { record, id, .. } => {
-                if record.id.load(Ordering::Acquire) == id.0.get() {
+            Identity::Reveille { record, id, .. } => {
+                if record.id.load(Ordering::Acquire) == *id {
                     ops::unpark(record);
                 }
             }
-            Inner::Kernel(k) => k.unpark(),
+            Identity::Kernel(k) => k.unpark(),
         }
     }
 
@@ -89,11 +65,11 @@ impl Thread {
     #[must_use]
     pub fn preemptions(&self) -> u64 {
         match &self.0 {
-            Inner::Reveille { record, id, .. } => {
+            Identity::Reveille { record, id, .. } => {
                 let n = record.preemptions.load(Ordering::Relaxed);
-                if record.id.load(Ordering::Acquire) == id.0.get() { n } else { 0 }
+                if record.id.load(Ordering::Acquire) == *id { n } else { 0 }
             }
-            Inner::Kernel(_) => 0,
+            Identity::Kernel(_) => 0,
         }
     }
 }
@@ -115,11 +91,8 @@ impl fmt::Debug for Thread {
 #[must_use]
 pub fn current() -> Thread {
     match running::get() {
-        Some(me) => {
-            // SAFETY: the name is written before the thread starts and taken at its end.
-            let name = unsafe { (*me.name.get()).clone() };
-            Thread::of(me, me.id.load(Ordering::Relaxed), name)
-        }
-        None => kernel::current(|k| Thread(Inner::Kernel(Arc::clone(k)))),
+        // SAFETY: the running thread's own.
+        Some(me) => Thread(unsafe { me.identity() }.clone()),
+        None => kernel::current(|k| Thread(Identity::Kernel(k.clone()))),
     }
 }

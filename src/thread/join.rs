@@ -21,9 +21,8 @@ pub struct JoinHandle<T> {
     pub(crate) inner: Joining<T>,
 }
 
-/// What plain and scoped handles have in common.
+/// What plain and scoped handles have in common: one word.
 pub(crate) struct Joining<T> {
-    thread: Thread,
     record: &'static Record,
     _value: PhantomData<T>,
 }
@@ -35,13 +34,15 @@ unsafe impl<T> Sync for Joining<T> {}
 
 impl<T> Joining<T> {
     /// # Safety
-    /// The caller has just spawned `record` with a result of type `T` and makes its only handle.
-    pub(crate) unsafe fn new(record: &'static Record, thread: Thread) -> Joining<T> {
-        Joining { thread, record, _value: PhantomData }
+    /// The caller has just spawned the thread with a result of type `T` and makes its only handle.
+    #[inline(always)]
+    pub(crate) unsafe fn new(record: &'static Record) -> Joining<T> {
+        Joining { record, _value: PhantomData }
     }
 
     pub(crate) fn thread(&self) -> &Thread {
-        &self.thread
+        // SAFETY: this is the thread's handle.
+        Thread::from_identity(unsafe { self.record.identity() })
     }
 
     pub(crate) fn is_finished(&self) -> bool {
@@ -50,13 +51,13 @@ impl<T> Joining<T> {
 
     #[inline]
     pub(crate) fn join(self) -> super::Result<T> {
-        let mut this = ManuallyDrop::new(self);
-        let r = this.record;
+        let r = ManuallyDrop::new(self).record;
         ops::wait_for(r);
-        // SAFETY: the thread has ended and this is its only handle; the handle's own parts are dropped
-        // once, here.
+        if r.named.get() {
+            start::drop_name(r);
+        }
+        // SAFETY: the thread has ended and this was its only handle.
         let result = unsafe {
-            core::ptr::drop_in_place(&mut this.thread);
             match r.outcome.replace(Outcome::Taken) {
                 Outcome::Returned => Ok(take_result::<T>(r)),
                 Outcome::Panicked => match (*r.payload.get()).take() {
@@ -72,7 +73,7 @@ impl<T> Joining<T> {
 
     /// Lets the thread run on by itself; a value that it has left already is dropped here. True if that
     /// was a panic.
-    fn detach(&mut self) -> bool {
+    pub(crate) fn detach(&mut self) -> bool {
         let r = self.record;
         let set = r.join.compare_exchange(
             join::RUNNING,
@@ -86,6 +87,7 @@ impl<T> Joining<T> {
         // It has ended, or is ending and has left the value to us.
         ops::wait_for(r);
         let panicked = r.outcome.get() == Outcome::Panicked;
+        start::drop_name(r);
         start::drop_value(r);
         ops::free_from_anywhere(r);
         panicked

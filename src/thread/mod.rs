@@ -13,7 +13,6 @@
 mod builder;
 mod handle;
 mod join;
-mod kernel;
 mod packet;
 mod scope;
 pub(crate) mod spawn;
@@ -41,6 +40,7 @@ pub type Result<T> = std::thread::Result<T>;
 /// let t = reveille::thread::spawn(|| "done");
 /// assert_eq!(t.join().unwrap(), "done");
 /// ```
+#[inline]
 pub fn spawn<F, T>(f: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
@@ -83,7 +83,7 @@ pub fn yield_now() {
 pub fn park() {
     match crate::tcb::current::get() {
         Some(me) => ops::park(me),
-        None => kernel::current(kernel::KernelThread::park),
+        None => crate::tcb::kernel::current(crate::tcb::kernel::KernelThread::park),
     }
 }
 

@@ -80,11 +80,14 @@ where
 ///
 /// # Safety
 /// `data` is the scope's, which waits for this.
-unsafe extern "C" fn one_less(data: *const (), _panicked: bool) {
+unsafe extern "C" fn one_less(data: *const (), unheard_panic: bool) {
     // SAFETY: the scope lives until `running` is zero; the handle is cloned before that.
     unsafe {
         let data = data.cast::<Data>();
         let owner = (*data).owner.clone();
+        if unheard_panic {
+            (*data).panicked.store(true, Ordering::Relaxed);
+        }
         if (*data).running.fetch_sub(1, Ordering::AcqRel) == 1 {
             owner.unpark();
         }
@@ -161,6 +164,19 @@ impl<T> ScopedJoinHandle<'_, T> {
         match &self.inner {
             Some(inner) => inner.thread(),
             None => unreachable!("joined"),
+        }
+    }
+}
+
+impl<T> Drop for ScopedJoinHandle<'_, T> {
+    fn drop(&mut self) {
+        if let Some(mut inner) = self.inner.take() {
+            let panicked = inner.detach();
+            core::mem::forget(inner);
+            if panicked {
+                // SAFETY: the handle lives in the scope, whose flag this is.
+                unsafe { (*self.panicked).store(true, Ordering::Relaxed) };
+            }
         }
     }
 }

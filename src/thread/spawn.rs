@@ -1,22 +1,22 @@
 //! Spawning: a slot, a closure in it, and into a queue.
 
-use super::kernel::{self, ID_BLOCK};
 use super::packet::{Parcel, body, dropper};
 use crate::builder::StartMethod;
 use crate::context::start;
 use crate::error::Error;
 use crate::slot::{Layout, pool};
+use crate::tcb::identity::{Identity, Name};
+use crate::tcb::kernel::{self, ID_BLOCK};
 use crate::tcb::state::{Outcome, State, join, park};
 use crate::tcb::{Record, current};
 use crate::tls::hot;
 use crate::worker::{self, Shared, Worker, give, ops};
 use core::sync::atomic::Ordering;
-use std::sync::Arc;
 
 /// What can be asked of a single thread.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Options {
-    pub name: Option<Arc<str>>,
+    pub name: Option<Name>,
     pub stack: Option<usize>,
     pub start: Option<StartMethod>,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Options {
 /// Called in the thread at its very end; see `Record::at_end`.
 pub(crate) type AtEnd = Option<(unsafe extern "C" fn(*const (), bool), *const ())>;
 
-/// Starts a thread on `shared`; returns its record and id. The caller makes the handle.
+/// Starts a thread on `shared` and returns its record. The caller makes the handle.
 ///
 /// # Safety
 /// What `f` and its result borrow outlives the thread.
@@ -34,7 +34,43 @@ pub(crate) unsafe fn spawn<F, T>(
     options: Options,
     at_end: AtEnd,
     f: F,
-) -> Result<(&'static Record, u64), Error>
+) -> Result<&'static Record, Error>
+where
+    F: FnOnce() -> T,
+{
+    let parcel = Parcel::new(f);
+    let pooled = options.start.unwrap_or(shared.settings.start) == StartMethod::Pool;
+    // A worker of the same runtime serves itself.
+    if let Some(me) = current::get()
+        && pooled
+        && options.stack.is_none()
+        && core::ptr::eq(me.runtime.get(), core::ptr::from_ref(shared).cast())
+    {
+        hot::off();
+        let w = worker::of(me);
+        if let Some(r) = ops::take_slot(w) {
+            // SAFETY: the slot is ours until it is published.
+            unsafe { r.prepare(crate::context::x86_64::reveille_entry as *const () as usize) };
+            fill::<F, T>(r, shared, parcel, options.name, at_end, id_of(w));
+            w.started.bump();
+            give::own(w, r);
+            hot_on();
+            return Ok(r);
+        }
+        hot_on();
+    }
+    elsewhere::<F, T>(shared, options, at_end, parcel)
+}
+
+/// The general way: any thread, any stack, any start method; may make a slot.
+#[cold]
+#[inline(never)]
+fn elsewhere<F, T>(
+    shared: &'static Shared,
+    options: Options,
+    at_end: AtEnd,
+    parcel: Parcel<F>,
+) -> Result<&'static Record, Error>
 where
     F: FnOnce() -> T,
 {
@@ -42,46 +78,22 @@ where
         None => shared.class,
         Some(bytes) => pool::class_of(&Layout::new(bytes)?)?,
     };
-    let method = options.start.unwrap_or(shared.settings.start);
-    let parcel = Parcel::new(f);
-    let me = current::get();
-    // A worker of the same runtime serves itself.
-    if let Some(me) = me
-        && core::ptr::eq(me.runtime.get(), core::ptr::from_ref(shared).cast())
-    {
-        hot::off();
-        let mut w = worker::of(me);
-        let mut slot = if class == w.class { ops::take_slot(w) } else { None };
-        if slot.is_none() || method != StartMethod::Pool {
-            hot_on();
-            let r = match slot {
-                Some(r) => r,
-                None => pool::get(class)?,
-            };
-            prepare(r, method, shared)?;
-            slot = Some(r);
-            hot::off();
-            w = worker::of(me);
-        }
-        let Some(r) = slot else { unreachable!("a slot was made") };
-        let id = id_of(w);
-        fill::<F, T>(r, shared, parcel, options.name, at_end, id);
-        if method == StartMethod::Pool {
-            // SAFETY: the slot is ours until it is published.
-            unsafe { r.prepare(crate::context::x86_64::reveille_entry as *const () as usize) };
-        }
-        w.started.bump();
-        give::own(w, r);
-        hot_on();
-        return Ok((r, id));
-    }
     let r = pool::get(class)?;
-    prepare(r, method, shared)?;
-    let id = kernel::next_id();
-    fill::<F, T>(r, shared, parcel, options.name, at_end, id);
+    if let Err(e) = prepare(r, options.start.unwrap_or(shared.settings.start), shared) {
+        pool::put(r);
+        return Err(e);
+    }
+    fill::<F, T>(r, shared, parcel, options.name, at_end, kernel::next_id());
     shared.started_outside.fetch_add(1, Ordering::SeqCst);
-    give::from_outside(shared, r);
-    Ok((r, id))
+    match current::get() {
+        Some(me) => {
+            hot::off();
+            give::ready(worker::of(me), r);
+            hot_on();
+        }
+        None => give::from_outside(shared, r),
+    }
+    Ok(r)
 }
 
 /// Makes the first context, where that is more than two words on the stack.
@@ -104,7 +116,7 @@ fn fill<F: FnOnce() -> T, T>(
     r: &'static Record,
     shared: &'static Shared,
     parcel: Parcel<F>,
-    name: Option<Arc<str>>,
+    name: Option<Name>,
     at_end: AtEnd,
     id: u64,
 ) {
@@ -116,10 +128,9 @@ fn fill<F: FnOnce() -> T, T>(
     r.join.store(join::RUNNING, Ordering::Relaxed);
     r.token.store(park::EMPTY, Ordering::Relaxed);
     r.at_end.set(at_end);
-    if name.is_some() {
-        // SAFETY: the slot is the spawner's; the name of the last thread was taken at its end.
-        unsafe { *r.name.get() = name };
-    }
+    r.named.set(name.is_some());
+    // SAFETY: the slot is the spawner's; a name of the last thread was dropped at its end.
+    unsafe { (*r.identity.get()).write(Identity::Reveille { record: r, id, name }) };
     r.preemptions.store(0, Ordering::Relaxed);
     r.state.store(State::Ready as u8, Ordering::Relaxed);
     r.id.store(id, Ordering::Release);

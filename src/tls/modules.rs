@@ -257,3 +257,8 @@ fn loader_data() -> Option<(*const u64, usize)> {
     let size = unsafe { (*sym).st_size } as usize;
     Some((start.cast::<u64>().cast_const(), size / 8))
 }
+
+/// Whether the counters were found (for the doctor).
+pub(crate) fn counters_found() -> bool {
+    !LOADED.load(Ordering::Relaxed).is_null()
+}

@@ -71,7 +71,7 @@ impl Probes {
 /// The value that the experiment gives to its key: no byte of it looks like a flag.
 const MARK: u64 = 0x5a_5a00;
 
-/// The one byte of the block that goes from 0 to 1 when `on` runs, if there is just one.
+/// The one byte of the block that stops being 0 when `on` runs, if there is just one.
 ///
 /// # Safety
 /// `[fs, fs + len)` is readable.
@@ -89,8 +89,7 @@ unsafe fn changed(fs: usize, len: usize, on: &dyn Fn(), off: &dyn Fn()) -> Optio
     for (at, was) in before[..len].iter().enumerate() {
         // SAFETY: within the block.
         let is = unsafe { core::ptr::read_volatile((fs + at) as *const u8) };
-        // Key data themselves change as well: a value and a sequence number. They are no flags.
-        if *was == 0 && is == 1 && flag_alone(fs, at) {
+        if *was == 0 && is != 0 && !is_key_data(fs, at) {
             several |= found.is_some();
             found = Some(at);
         }
@@ -108,18 +107,12 @@ unsafe fn changed(fs: usize, len: usize, on: &dyn Fn(), off: &dyn Fn()) -> Optio
     if several { None } else { found }
 }
 
-/// Whether the byte at `at` is a flag by itself, rather than the low byte of a wider number that is 1
-/// in an array (key data have eight-byte members).
-fn flag_alone(fs: usize, at: usize) -> bool {
-    if !at.is_multiple_of(8) {
-        return true;
-    }
-    // SAFETY: the word after a multiple of eight within the block.
-    let word = unsafe { core::ptr::read_volatile((fs + at) as *const u64) };
-    // A flag byte followed by zeros looks like the number 1 too; key data come in pairs (seq, value).
-    // SAFETY: as above: key data are followed by their value, inside the block.
-    let next = unsafe { core::ptr::read_volatile((fs + at + 8) as *const u64) };
-    !(word == 1 && next == MARK)
+/// Whether the byte at `at` belongs to the key's datum, {sequence number, value}, rather than to a flag.
+fn is_key_data(fs: usize, at: usize) -> bool {
+    // SAFETY: aligned words of the block, or of the pages of the stack's end just above it.
+    let word = |at: usize| unsafe { core::ptr::read_volatile((fs + at) as *const u64) };
+    let at = at & !7;
+    word(at) == MARK || word(at + 8) == MARK
 }
 
 /// How to fill in one word of a new block.

@@ -13,6 +13,12 @@ use core::sync::atomic::{AtomicU32, Ordering};
 pub(crate) unsafe extern "C" fn reveille_finish(prev: *const Record, worker: *const ()) {
     // SAFETY: the caller's promise.
     unsafe { finish(&*prev, &*worker.cast::<Worker>()) };
+    // The running thread is the one that is being resumed.
+    if let Some(me) = crate::tcb::current::get()
+        && me.slow.load(Ordering::Relaxed) != 0
+    {
+        super::mask::come_back(me);
+    }
 }
 
 /// Completes the switch away from `prev`, whose stack has been left.
@@ -78,7 +84,11 @@ unsafe fn finish_rare(prev: &'static Record, w: &Worker) {
             give::sliced(w, prev);
         }
         After::Preempted => {
-            signal::change_mask(libc::SIG_UNBLOCK, signal::set_of(w.site.signal));
+            if prev.slow.load(Ordering::Relaxed) == 0 {
+                signal::change_mask(libc::SIG_UNBLOCK, signal::set_of(w.site.signal));
+            } else {
+                super::mask::leave(w);
+            }
             if w.trace.is_on() {
                 w.trace.switch(After::Preempted as u8, 0);
             }

@@ -4,14 +4,23 @@
 //! and then blocks or gives way would leave it on the worker and stop ticks for everybody. So a thread
 //! whose mask differs from the usual one is marked `slow`, its switches put the usual mask in force and
 //! its return restores its own. Threads that never touch their mask pay one test.
+//!
+//! To know of changes without asking the kernel, `pthread_sigmask` and `sigprocmask` are defined here; the
+//! dynamic linker gives them to the whole program in place of libc's. On threads that are not ours they do
+//! what libc's do. The tick's signal is never really blocked: a thread that blocks all signals can still
+//! be preempted, and sees in its mask what it asked for.
 
 use super::Worker;
 use crate::sys::signal;
-use crate::tcb::Record;
+use crate::sys::signal::KernelSet;
+use crate::tcb::{Record, current};
+use crate::tls::hot;
+use core::ffi::c_int;
+use core::sync::atomic::Ordering;
 
 /// Puts the worker's usual mask in force; the thread's own is in its record. Preemption is off.
 #[cold]
-pub(crate) fn leave(_me: &Record, w: &Worker) {
+pub(crate) fn leave(w: &Worker) {
     signal::change_mask(libc::SIG_SETMASK, w.site.usual_mask.get());
 }
 
@@ -19,4 +28,130 @@ pub(crate) fn leave(_me: &Record, w: &Worker) {
 #[cold]
 pub(crate) fn come_back(me: &Record) {
     signal::change_mask(libc::SIG_SETMASK, me.mask.get());
+}
+
+/// Signals that glibc keeps for itself and that no mask may hold.
+const INTERNAL: KernelSet = signal::set_of(32) | signal::set_of(33);
+
+/// pthread_sigmask(3) and sigprocmask(2): 0 or an error number.
+///
+/// # Safety
+/// Both pointers are null or valid.
+unsafe fn change(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
+    let known = [libc::SIG_BLOCK, libc::SIG_UNBLOCK, libc::SIG_SETMASK].contains(&how);
+    if !set.is_null() && !known {
+        return libc::EINVAL;
+    }
+    // SAFETY: the caller's promise; the kernel's set is the first word of libc's.
+    let asked = (!set.is_null()).then(|| unsafe { *set.cast::<KernelSet>() } & !INTERNAL);
+    let was = match current::get() {
+        Some(me) => change_own(me, how, asked),
+        None => match asked {
+            Some(set) => signal::change_mask(how, set),
+            None => signal::current_mask(),
+        },
+    };
+    if !old.is_null() {
+        // SAFETY: the caller's promise; the upper words of libc's set are not in use.
+        unsafe {
+            old.cast::<[KernelSet; 16]>().write([0; 16]);
+            old.cast::<KernelSet>().write(was);
+        }
+    }
+    0
+}
+
+/// As [`change`] for a reveille thread; returns the mask that it had.
+fn change_own(me: &Record, how: c_int, asked: Option<KernelSet>) -> KernelSet {
+    hot::off();
+    let w = super::of(me);
+    let tick = signal::set_of(w.site.signal);
+    let real =
+        if me.slow.load(Ordering::Relaxed) == 0 { w.site.usual_mask.get() } else { me.mask.get() };
+    let was = if me.masks_tick.get() { real | tick } else { real };
+    if let Some(set) = asked {
+        let now = match how {
+            libc::SIG_BLOCK => was | set,
+            libc::SIG_UNBLOCK => was & !set,
+            _ => set,
+        };
+        signal::change_mask(libc::SIG_SETMASK, now & !tick);
+        me.mask.set(now & !tick);
+        me.masks_tick.set(now & tick != 0);
+        let own = now & !tick != w.site.usual_mask.get();
+        me.slow.store(u8::from(own), Ordering::Relaxed);
+    }
+    if hot::on() && hot::off_count() == 0 {
+        crate::preempt::honour_pending();
+    }
+    was
+}
+
+/// See pthread_sigmask(3).
+///
+/// # Safety
+/// As there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_sigmask(
+    how: c_int,
+    set: *const libc::sigset_t,
+    old: *mut libc::sigset_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { change(how, set, old) }
+}
+
+/// See sigprocmask(2).
+///
+/// # Safety
+/// As there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigprocmask(
+    how: c_int,
+    set: *const libc::sigset_t,
+    old: *mut libc::sigset_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let rc = unsafe { change(how, set, old) };
+    if rc == 0 {
+        return 0;
+    }
+    // SAFETY: the running thread's errno.
+    unsafe { *libc::__errno_location() = rc };
+    -1
+}
+
+/// pthread_getattr_np(3). libc's asks the kernel for the thread id in the block, which for a reveille
+/// thread names no kernel thread; what it would answer is known here.
+///
+/// # Safety
+/// As there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_getattr_np(
+    thread: libc::pthread_t,
+    attr: *mut libc::pthread_attr_t,
+) -> c_int {
+    type Real = unsafe extern "C" fn(libc::pthread_t, *mut libc::pthread_attr_t) -> c_int;
+    // SAFETY: pthread_self has no preconditions.
+    let own = thread == unsafe { libc::pthread_self() };
+    match current::get() {
+        // SAFETY: the caller's promise; the stack is the thread's own.
+        Some(me) if own => unsafe {
+            match libc::pthread_attr_init(attr) {
+                0 => {}
+                e => return e,
+            }
+            libc::pthread_attr_setguardsize(attr, crate::sys::memory::PAGE);
+            libc::pthread_attr_setstack(attr, me.lo.get() as *mut _, me.top() - me.lo.get())
+        },
+        _ => {
+            // SAFETY: a C string.
+            let real = unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_getattr_np".as_ptr()) };
+            if real.is_null() {
+                return libc::ENOSYS;
+            }
+            // SAFETY: the function's type (pthread_getattr_np(3)).
+            unsafe { core::mem::transmute::<*mut core::ffi::c_void, Real>(real)(thread, attr) }
+        }
+    }
 }

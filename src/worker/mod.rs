@@ -15,6 +15,7 @@ mod life;
 mod mask;
 pub(crate) mod ops;
 mod pick;
+pub(crate) mod setxid;
 pub(crate) mod shared;
 pub(crate) mod start;
 
@@ -24,7 +25,7 @@ pub(crate) use life::reveille_finish;
 pub(crate) use shared::Shared;
 pub(crate) use start::reveille_start;
 
-use crate::context::x86_64::{Carry, reveille_jump, reveille_switch};
+use crate::context::x86_64::{Carry, Next, reveille_switch};
 use crate::preempt::site::{Count, Site};
 use crate::sched::ring::Ring;
 use crate::slot::pool::FreeList;
@@ -113,22 +114,11 @@ pub(crate) unsafe fn switch(w: &Worker, prev: &Record, next: &Record) {
     }
 }
 
-/// As [`switch`] for a context at its end.
-///
-/// # Safety
-/// As [`switch`].
-pub(crate) unsafe fn switch_away(w: &Worker, prev: &Record, next: &Record) -> ! {
+/// Where a thread that has ended goes: `next`, at rest and this worker's to run. Preemption is off.
+#[inline(always)]
+pub(crate) fn leave_for(w: &Worker, prev: &Record, next: &Record) -> Next {
     dispatch(w, prev, next);
-    // SAFETY: the caller's promise.
-    unsafe {
-        reveille_jump(
-            core::ptr::null_mut(),
-            next.rsp.get(),
-            next.fs.get(),
-            prev,
-            core::ptr::from_ref(w).cast(),
-        )
-    }
+    Next { record: next, worker: core::ptr::from_ref(w).cast() }
 }
 
 #[inline(always)]

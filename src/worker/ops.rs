@@ -2,7 +2,8 @@
 //!
 //! Each begins by switching preemption off and ends by beginning a slice.
 
-use super::{Worker, of, switch, switch_away};
+use super::{Worker, of, switch};
+use crate::context::x86_64::Next;
 use crate::slot::pool::{self, BATCH, FreeList};
 use crate::tcb::state::{After, Outcome, State, join, park};
 use crate::tcb::{Record, current};
@@ -47,7 +48,7 @@ fn give_way(me: &'static Record, after: After, what: &'static str) {
 #[cold]
 #[inline(never)]
 fn slowly(me: &'static Record, w: &Worker, next: &'static Record) {
-    super::mask::leave(me, w);
+    super::mask::leave(w);
     // SAFETY: as in `give_way`.
     unsafe { switch(w, me, next) };
     super::mask::come_back(me);
@@ -151,14 +152,16 @@ pub(crate) fn make_ready(r: &'static Record) {
     }
 }
 
-/// The running thread ends. Its TLS has been reset; its outcome is in the record.
+/// The running thread ends: preemption goes off for good, and the caller goes to what is returned. Its TLS
+/// has been reset; its outcome is in the record.
 #[inline]
-pub(crate) fn exit(me: &'static Record) -> ! {
+pub(crate) fn exit(me: &'static Record) -> Next {
     hot::off();
     let w = of(me);
     if me.slow.load(Ordering::Relaxed) != 0 {
-        super::mask::leave(me, w);
+        super::mask::leave(w);
         me.slow.store(0, Ordering::Relaxed);
+        me.masks_tick.set(false);
     }
     let joiner = me.join.load(Ordering::Acquire);
     if joiner > join::LAST {
@@ -167,14 +170,12 @@ pub(crate) fn exit(me: &'static Record) -> ! {
         if core::ptr::eq(joiner.runtime.get(), w.shared.get().cast()) {
             me.after.set(After::ExitToJoiner);
             super::life::mark(joiner, State::Running);
-            // SAFETY: the joiner rests, and only its target makes it ready.
-            unsafe { switch_away(w, me, joiner) };
+            return super::leave_for(w, me, joiner);
         }
     }
     me.after.set(After::Exit);
     let next = w.pick().unwrap_or_else(|| w.loop_record());
-    // SAFETY: `next` came out of a queue or is the resting loop.
-    unsafe { switch_away(w, me, next) }
+    super::leave_for(w, me, next)
 }
 
 /// A free slot of the worker's class without allocation, if there is one. Preemption is off.

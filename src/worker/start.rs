@@ -1,7 +1,7 @@
 //! Beginnings and ends: of a thread, of a worker's loop, of a worker.
 
 use super::{Shared, Worker, finish, ops, switch};
-use crate::context::x86_64::{reveille_body, reveille_entry, reveille_jump, reveille_switch};
+use crate::context::x86_64::{Next, reveille_body, reveille_entry, reveille_jump, reveille_switch};
 use crate::error::Error;
 use crate::slot::pool;
 use crate::sys::{memory, signal};
@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 ///
 /// # Safety
 /// As [`finish`] for the two arguments, where `prev` is null at a worker's first switch.
-pub(crate) unsafe extern "C" fn reveille_start(prev: *const Record, worker: *const ()) -> ! {
+pub(crate) unsafe extern "C" fn reveille_start(prev: *const Record, worker: *const ()) -> Next {
     // SAFETY: the caller's promise.
     let w = unsafe { &*worker.cast::<Worker>() };
     let Some(me) = current::get() else {
@@ -30,7 +30,7 @@ pub(crate) unsafe extern "C" fn reveille_start(prev: *const Record, worker: *con
 }
 
 /// A thread from its first slice to its end.
-fn thread_main(me: &'static Record) -> ! {
+fn thread_main(me: &'static Record) -> Next {
     if me.registered.get() == 0 {
         // SAFETY: first thread of the slot: its character tables follow the locale.
         unsafe { (glibc::known().ctype_init)() };
@@ -47,26 +47,37 @@ fn thread_main(me: &'static Record) -> ! {
             me.outcome.set(Outcome::Panicked);
         }
     }
-    if me.outcome.get() != Outcome::Returned || me.drop_packet.get().is_some() {
-        settle_value(me);
-    }
+    let panicked = me.outcome.get() == Outcome::Panicked;
+    let plain = me.outcome.get() == Outcome::Returned && me.drop_packet.get().is_none();
+    let detached = (!plain || me.named.get()) && settle_value(me);
     // SAFETY: the closure is done and its value is not in TLS.
     unsafe { reset::reset() };
     if let Some((f, arg)) = me.at_end.take() {
         // SAFETY: the scope that set it waits for this call.
-        unsafe { f(arg, me.outcome.get() == Outcome::Panicked) };
+        unsafe { f(arg, panicked && detached) };
     }
     ops::exit(me)
 }
 
 /// Decides who drops a value that needs to be dropped: a detached thread its own, here; else whoever
-/// has the handle, who finds ENDING or DONE in the word.
+/// has the handle, who finds ENDING or DONE in the word. True if the thread was detached.
 #[cold]
-fn settle_value(me: &'static Record) {
+fn settle_value(me: &'static Record) -> bool {
     let old =
         me.join.compare_exchange(join::RUNNING, join::ENDING, Ordering::AcqRel, Ordering::Acquire);
-    if old == Err(join::DETACHED) {
+    let detached = old == Err(join::DETACHED);
+    if detached {
+        drop_name(me);
         drop_value(me);
+    }
+    detached
+}
+
+/// Drops the name in the record of an ended thread. Thread context, preemption on.
+pub(crate) fn drop_name(r: &'static Record) {
+    if r.named.replace(false) {
+        // SAFETY: the caller alone holds the record; a named identity is dropped once.
+        unsafe { (*r.identity.get()).assume_init_drop() };
     }
 }
 
@@ -160,5 +171,10 @@ pub(crate) unsafe extern "C" fn begin_converted() {
         crate::check::violation("a context", "was started without a record")
     };
     hot::off();
-    thread_main(me)
+    let next = thread_main(me);
+    // SAFETY: the next context rests and is the worker's to run.
+    unsafe {
+        let to = &*next.record;
+        reveille_jump(core::ptr::null_mut(), to.rsp.get(), to.fs.get(), me, next.worker)
+    }
 }

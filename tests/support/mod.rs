@@ -126,6 +126,46 @@ pub fn until_preempted(
     })
 }
 
+/// Starts `n` threads that make `steps` steps each (times [`factor`]), and two hogs that compete with them.
+/// For steps that block or give way: such threads seldom use up a slice, so they are not preempted often.
+pub fn among_hogs(rt: &Runtime, n: usize, steps: u64, step: impl Fn(usize, u64) + Send + Sync) {
+    let left = AtomicUsize::new(n);
+    let (left, step) = (&left, &step);
+    rt.run(move || {
+        thread::scope(|s| {
+            for _ in 0..2 {
+                s.spawn(|| {
+                    while left.load(SeqCst) != 0 {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            let threads: Vec<_> = (0..n)
+                .map(|i| {
+                    s.spawn(move || {
+                        let ends = Ends(left);
+                        for count in 0..steps * factor() {
+                            step(i, count);
+                            progress(0);
+                        }
+                        drop(ends);
+                    })
+                })
+                .collect();
+            threads.into_iter().for_each(|t| t.join().expect("a storm's thread failed"));
+        });
+    });
+}
+
+/// Counts a thread out, however it ends.
+struct Ends<'a>(&'a AtomicUsize);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
 /// Tells the others when a thread of a storm unwinds.
 struct Fails<'a>(&'a AtomicBool);
 

@@ -1,0 +1,59 @@
+//! `reveille bench`: the same code on reveille threads and on kernel threads, in turns.
+//!
+//! | part | what it measures |
+//! |---|---|
+//! | [`yields`] | yield among 10 threads: time, spread, system calls ([`syscalls`] counts them) |
+//! | [`spawn`] | spawn, run, exit, join: one by one, 10,000 at once, warm and cold |
+//! | [`preempt`] | a preemption's cost; slowdown of CPU-bound work ([`slowdown`]); shares ([`shares`]); the newcomer ([`ninth`]) |
+//! | [`memory`] | a million parked threads |
+//! | [`rivals`] | other libraries, with the feature of that name |
+//!
+//! How a value comes about: [`session`] lets the systems of a case take turns, round by round,
+//! each round starting with another one, so that whatever drifts on the machine hits all of them;
+//! the reported value is the median of the rounds. [`system`] is the interface over which a case
+//! is written once. [`child`] is the other side of what needs a process of its own.
+
+pub mod child;
+mod memory;
+mod ninth;
+mod preempt;
+#[cfg(feature = "rivals")]
+mod rivals;
+#[cfg(not(feature = "rivals"))]
+#[path = "no_rivals.rs"]
+mod rivals;
+mod session;
+mod shares;
+mod slowdown;
+mod spawn;
+mod syscalls;
+mod system;
+mod yields;
+
+use crate::args::{Bench, Family};
+use session::Session;
+
+/// Runs one family.
+type Run = fn(&mut Session) -> anyhow::Result<()>;
+
+/// Runs the families that were asked for.
+///
+/// # Errors
+/// A case could not be measured; what was measured before has been printed.
+pub fn run(args: &Bench) -> anyhow::Result<()> {
+    let mut session = Session::new(args);
+    let all = args.family == Family::All;
+    let families: [(Family, Run); 4] = [
+        (Family::Yield, yields::run),
+        (Family::Spawn, spawn::run),
+        (Family::Preempt, preempt::run),
+        (Family::Memory, memory::run),
+    ];
+    for (family, run) in families {
+        if all || args.family == family {
+            run(&mut session)?;
+            session.finish_family()?;
+        }
+    }
+    session.finish()
+}

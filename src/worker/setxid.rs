@@ -1,0 +1,53 @@
+//! setuid(2) and its like on a process with reveille threads: see `asm/x86_64/setxid.S`.
+//!
+//! libc's sigaction refuses signal 33, so the handler is changed by the system call itself; glibc has
+//! installed its own by then, at the first pthread_create. Its flags are kept and SA_ONSTACK is added: a
+//! frame is three kilobytes, which a small stack may not have.
+
+use crate::sys::raw::syscall4;
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// The kernel's `struct sigaction`.
+#[repr(C)]
+#[derive(Default)]
+struct KernelAction {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+const SIGSETXID: usize = 33;
+
+/// glibc's handler.
+static REAL: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" {
+    fn reveille_setxid();
+}
+
+core::arch::global_asm!(
+    include_str!("../../asm/x86_64/setxid.S"),
+    real = sym REAL,
+    RECORD = const offset_of!(crate::tls::hot::HotWords, record),
+    WORKER = const offset_of!(crate::tcb::Record, worker),
+    HOME_FS = const offset_of!(super::Worker, home_fs),
+);
+
+/// Puts our handler before glibc's, once. After the first pthread_create.
+pub(crate) fn wrap() {
+    let ours = reveille_setxid as *const () as usize;
+    let mut action = KernelAction::default();
+    let at = &raw mut action as usize;
+    // SAFETY: reads the action into a live local of the kernel's layout.
+    let rc = unsafe { syscall4(libc::SYS_rt_sigaction, SIGSETXID, 0, at, 8) };
+    if rc != 0 || action.handler == ours || action.handler <= 1 {
+        return;
+    }
+    REAL.store(action.handler, Ordering::SeqCst);
+    let new = KernelAction { handler: ours, flags: action.flags | libc::SA_ONSTACK as u64, ..action };
+    let at = &raw const new as usize;
+    // SAFETY: the handler's asm keeps the convention of a handler; the rest is glibc's own.
+    unsafe { syscall4(libc::SYS_rt_sigaction, SIGSETXID, at, 0, 8) };
+}
