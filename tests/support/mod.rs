@@ -175,16 +175,17 @@ impl Drop for Fails<'_> {
     }
 }
 
-/// Spins until the calling thread has been preempted once more; returns how often it has been.
-pub fn spin_until_preempted() -> u64 {
+/// Spins until the calling thread has been preempted once more, or for some hundred microseconds: the
+/// others may have ended. True if it was preempted.
+pub fn spin_until_preempted() -> bool {
     let before = preemptions();
-    loop {
-        let now = preemptions();
-        if now != before {
-            return now;
+    for _ in 0..50_000 {
+        if preemptions() != before {
+            return true;
         }
         std::hint::spin_loop();
     }
+    false
 }
 
 /// A small generator, so that a failure can be repeated (Marsaglia's xorshift64).
