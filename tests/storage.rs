@@ -14,7 +14,6 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::path::Path;
 use std::ptr;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use support::clib::{self, Lib};
 use support::*;
@@ -375,9 +374,7 @@ fn recursive_locks_know_their_owner() {
         })) as usize;
         let inside = AtomicBool::new(false);
         let value = AtomicU64::new(0);
-        let start = Barrier::new(1);
-        start.wait();
-        until_preempted(rt, 6, 60, |_, n| {
+        among_hogs(rt, 4, 150, |_, n| {
             let m = mutex as *mut libc::pthread_mutex_t;
             // SAFETY: the mutex is live.
             unsafe {
@@ -386,7 +383,7 @@ fn recursive_locks_know_their_owner() {
             }
             assert!(!inside.swap(true, SeqCst), "two owners");
             value.fetch_add(1, SeqCst);
-            if n % 8 == 0 {
+            if n % 32 == 0 {
                 let _ = spin_until_preempted();
             }
             inside.store(false, SeqCst);

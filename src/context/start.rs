@@ -105,7 +105,12 @@ pub(crate) unsafe fn by_signal(r: &'static Record, signo: i32) -> Result<(), Err
         signal::set_signal_stack(lo as *mut u8, hi - lo).map(|old| {
             (*hot::of(hot::fs_base())).starting = r.as_ptr().cast_mut().cast();
             let mask = signal::change_mask(libc::SIG_UNBLOCK, signal::set_of(signo));
-            let sent = signal::queue_to_self(signo, libc::SI_QUEUE, 0);
+            // A signal of this number is pending once at most: if a tick was, ours has been dropped.
+            r.rsp.set(0);
+            let mut sent = true;
+            while sent && r.rsp.get() == 0 {
+                sent = signal::queue_to_self(signo, libc::SI_QUEUE, 0);
+            }
             signal::change_mask(libc::SIG_SETMASK, mask);
             (*hot::of(hot::fs_base())).starting = core::ptr::null_mut();
             libc::sigaltstack(&old, core::ptr::null_mut());

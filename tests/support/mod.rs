@@ -77,7 +77,11 @@ pub fn on_each_of(name: &str, set: impl Fn(Builder) -> Builder, f: impl Fn(&Runt
     for workers in 1..=3 {
         let rt = set(fast(workers)).build().unwrap();
         let name = format!("{name} on {workers} workers");
+        let begun = std::time::Instant::now();
         watched(&name, || format!("{:?}", rt.stats()), || f(&rt));
+        if std::env::var_os("STORM_STATS").is_some() {
+            eprintln!("{name}: {:?} {:?}", begun.elapsed(), rt.stats());
+        }
         watched(&name, || "at its shutdown".to_owned(), || rt.shutdown().unwrap());
     }
 }
