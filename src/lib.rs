@@ -10,7 +10,10 @@ mod builder;
 mod check;
 pub mod context;
 pub mod doctor;
+#[doc(hidden)]
+pub mod dump;
 mod error;
+mod fork;
 mod lock;
 pub mod preempt;
 mod prim;

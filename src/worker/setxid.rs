@@ -46,7 +46,8 @@ pub(crate) fn wrap() {
         return;
     }
     REAL.store(action.handler, Ordering::SeqCst);
-    let new = KernelAction { handler: ours, flags: action.flags | libc::SA_ONSTACK as u64, ..action };
+    let new =
+        KernelAction { handler: ours, flags: action.flags | libc::SA_ONSTACK as u64, ..action };
     let at = &raw const new as usize;
     // SAFETY: the handler's asm keeps the convention of a handler; the rest is glibc's own.
     unsafe { syscall4(libc::SYS_rt_sigaction, SIGSETXID, at, 0, 8) };
