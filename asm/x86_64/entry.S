@@ -89,6 +89,9 @@ reveille_body:
     call __pthread_register_cancel@PLT
     jmp 1b
 4:  # glibc ended the thread; rsp and rbp are those of the registration, that is, of this frame
+    # Cleanup handlers of the thread's own have left their buffer registered: the next thread registers anew.
+    mov rdi, [rsp]
+    mov qword ptr [rdi + {REGISTERED}], 0
     mov eax, 1
     jmp 2b
     .cfi_endproc

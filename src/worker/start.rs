@@ -46,6 +46,8 @@ fn thread_main(me: &'static Record) -> Next {
             // SAFETY: the joiner reads it only when the thread is done.
             unsafe { *me.payload.get() = Some(payload) };
             me.outcome.set(Outcome::Panicked);
+            // Frames of C with cleanup handlers may have been skipped: the next thread registers anew.
+            me.registered.set(0);
         }
     }
     let panicked = me.outcome.get() == Outcome::Panicked;
