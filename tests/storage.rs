@@ -80,9 +80,8 @@ fn in_crowds(rt: &Runtime, n: usize, rounds: usize, f: impl Fn() + Sync + Send) 
 
 /// Copies of tls.c with both models.
 fn libraries() -> [std::path::PathBuf; 2] {
-    ["global-dynamic", "initial-exec"].map(|model| {
-        clib::library("tls.c", &[&format!("-ftls-model={model}")])
-    })
+    ["global-dynamic", "initial-exec"]
+        .map(|model| clib::library("tls.c", &[&format!("-ftls-model={model}")]))
 }
 
 #[test]

@@ -96,8 +96,7 @@ fn prepare(held: &mut Held, ranges: &[std::ops::Range<usize>], random: &mut Rand
     x[HEADER..HEADER + 8].copy_from_slice(&u64::from(components()).to_ne_bytes());
     held.given.fill_with(|| random.next());
     held.given_red.fill_with(|| random.next());
-    held.given_flags =
-        0x202 | random.next() & (ARITHMETIC | DIRECTION | ALIGNMENT_CHECK);
+    held.given_flags = 0x202 | random.next() & (ARITHMETIC | DIRECTION | ALIGNMENT_CHECK);
     held.clean_flags = 0x202;
     held.components = components();
     held.spins = 20_000;

@@ -175,7 +175,8 @@ fn tokens_are_not_lost() {
 
 /// The ring's handles, once they are known.
 struct RingThreads(std::sync::Mutex<Vec<thread::Thread>>, AtomicUsize);
-static RING_THREADS: RingThreads = RingThreads(std::sync::Mutex::new(Vec::new()), AtomicUsize::new(0));
+static RING_THREADS: RingThreads =
+    RingThreads(std::sync::Mutex::new(Vec::new()), AtomicUsize::new(0));
 impl RingThreads {
     fn set(&self, threads: Vec<thread::Thread>) {
         *self.0.lock().unwrap() = threads;
@@ -265,30 +266,34 @@ fn two_runtimes_with_different_signals() {
         let a = fast(workers).build().unwrap();
         let b = fast(workers).signal(libc::SIGRTMIN() + 3).build().unwrap();
         let both: [&Runtime; 2] = [&a, &b];
-        watched("two runtimes", || format!("{:?} {:?}", a.stats(), b.stats()), || {
-            std::thread::scope(|s| {
-                for rt in both {
-                    s.spawn(move || until_preempted(rt, 6, 60, |_, _| std::hint::spin_loop()));
-                }
-                // Threads of one join threads of the other, and wake them.
-                s.spawn(|| {
-                    for i in 0..2000u64 {
-                        let (x, y) = if i % 2 == 0 { (&a, &b) } else { (&b, &a) };
-                        let inner = x.spawn(move || {
-                            thread::park();
-                            i
-                        });
-                        let wake = inner.thread().clone();
-                        let outer = y.spawn(move || {
-                            wake.unpark();
-                            inner.join().unwrap()
-                        });
-                        assert_eq!(outer.join().unwrap(), i);
-                        progress(5);
+        watched(
+            "two runtimes",
+            || format!("{:?} {:?}", a.stats(), b.stats()),
+            || {
+                std::thread::scope(|s| {
+                    for rt in both {
+                        s.spawn(move || until_preempted(rt, 6, 60, |_, _| std::hint::spin_loop()));
                     }
+                    // Threads of one join threads of the other, and wake them.
+                    s.spawn(|| {
+                        for i in 0..2000u64 {
+                            let (x, y) = if i % 2 == 0 { (&a, &b) } else { (&b, &a) };
+                            let inner = x.spawn(move || {
+                                thread::park();
+                                i
+                            });
+                            let wake = inner.thread().clone();
+                            let outer = y.spawn(move || {
+                                wake.unpark();
+                                inner.join().unwrap()
+                            });
+                            assert_eq!(outer.join().unwrap(), i);
+                            progress(5);
+                        }
+                    });
                 });
-            });
-        });
+            },
+        );
         a.shutdown().unwrap();
         b.shutdown().unwrap();
     }

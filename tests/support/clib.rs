@@ -8,8 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 /// A place for a file that no other test uses.
 fn fresh(name: &str, suffix: &str) -> PathBuf {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join(format!("{}-{}", env!("CARGO_CRATE_NAME"), std::process::id()));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
+        "{}-{}",
+        env!("CARGO_CRATE_NAME"),
+        std::process::id()
+    ));
     std::fs::create_dir_all(&folder).unwrap();
     folder.join(format!("{name}-{}{suffix}", NUMBER.fetch_add(1, SeqCst)))
 }
@@ -19,7 +22,16 @@ fn compile(source: &Path, flags: &[&str]) -> PathBuf {
     let cpp = source.extension().is_some_and(|e| e == "cpp");
     let library = fresh(source.file_stem().unwrap().to_str().unwrap(), ".so");
     let out = Command::new(if cpp { "c++" } else { "cc" })
-        .args(["-shared", "-fPIC", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-infinite-recursion"])
+        .args([
+            "-shared",
+            "-fPIC",
+            "-O2",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-Wno-infinite-recursion",
+        ])
         .args(flags)
         .arg("-o")
         .arg(&library)
