@@ -24,12 +24,7 @@ struct Class {
 
 impl Class {
     const fn new(layout: Layout) -> Class {
-        Class {
-            layout,
-            free: FreeList::new(),
-            batches: Batches::new(),
-            carver: Carver::new(),
-        }
+        Class { layout, free: FreeList::new(), batches: Batches::new(), carver: Carver::new() }
     }
 }
 

@@ -18,8 +18,8 @@ pub(crate) mod kernel;
 pub(crate) mod stack;
 pub(crate) mod state;
 
-use crate::protocol::{join::JoinWord, token::Token};
 use crate::context::x86_64::Rest;
+use crate::protocol::{join::JoinWord, token::Token};
 use crate::tls::hot;
 use core::any::Any;
 use core::cell::{Cell, UnsafeCell};

@@ -47,7 +47,7 @@ fn thread_main(me: &'static Record) -> Next {
             unsafe { *me.payload.get() = Some(payload) };
             me.outcome.set(Outcome::Panicked);
             // Frames of C with cleanup handlers may have been skipped: the next thread registers anew.
-            me.registered.set(0);
+            me.stack().registered.set(0);
         }
     }
     let panicked = me.outcome.get() == Outcome::Panicked;
