@@ -13,6 +13,7 @@ pub mod doctor;
 #[doc(hidden)]
 pub mod dump;
 mod error;
+mod fork;
 mod lock;
 pub mod preempt;
 mod prim;

@@ -76,7 +76,7 @@ pub(crate) fn min_stack() -> usize {
 
 /// A saved context of the largest extended state, and room for the code that resumes it.
 fn spare_size() -> usize {
-    const RESUME_FRAMES: usize = 4096;
+    const RESUME_FRAMES: usize = 8192;
     (size_of::<Saved>() + crate::context::xsave_size() + 128 + RESUME_FRAMES).next_multiple_of(PAGE)
 }
 

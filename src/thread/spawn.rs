@@ -3,7 +3,7 @@
 use super::packet::{Parcel, body, dropper};
 use crate::builder::StartMethod;
 use crate::context::start;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::slot::{Layout, pool};
 use crate::tcb::identity::{Identity, Name};
 use crate::tcb::kernel::{self, ID_BLOCK};
@@ -74,6 +74,9 @@ fn elsewhere<F, T>(
 where
     F: FnOnce() -> T,
 {
+    if shared.workers().is_empty() {
+        return Err(Kind::Forked.into());
+    }
     let class = match options.stack {
         None => shared.class,
         Some(bytes) => pool::class_of(&Layout::new(bytes)?)?,

@@ -12,7 +12,7 @@ pub(crate) fn own(w: &Worker, r: &'static Record) {
         overflow(w, r);
     }
     w.site.ticker.arrival();
-    if !w.sole {
+    if !w.sole.get() {
         share(w);
     }
 }
@@ -24,7 +24,7 @@ fn overflow(w: &Worker, r: &'static Record) {
     let shared = w.shared();
     let mut arrivals = shared.arrivals.list.lock();
     for _ in 0..crate::sched::ring::SIZE / 2 {
-        let Some(old) = w.ring.pop(w.sole) else { break };
+        let Some(old) = w.ring.pop(w.sole.get()) else { break };
         // SAFETY: taken out of the ring, so it stands in no list; records are never freed.
         unsafe { arrivals.push(old) };
     }
@@ -48,7 +48,7 @@ fn share(w: &Worker) {
 pub(crate) fn sliced(w: &Worker, r: &'static Record) {
     let shared = w.shared();
     shared.sliced.push(r);
-    if !w.sole {
+    if !w.sole.get() {
         // While such threads wait, every busy worker must tick, or its thread would get more.
         for other in shared.workers().iter().filter(|o| o.site.ticker.is_off()) {
             if !other.sleep.is_asleep() {
@@ -79,6 +79,9 @@ pub(crate) fn from_outside(shared: &Shared, r: &'static Record) {
     }
     // Nobody sleeps: one busy worker must look soon. They take turns.
     let workers = shared.workers();
+    if workers.is_empty() {
+        return; // a fork child: the runtime is over (spawning said so)
+    }
     let n = shared.turn.fetch_add(1, Ordering::Relaxed) as usize;
     workers[n % workers.len()].site.ticker.arrival();
 }

@@ -34,6 +34,11 @@ impl Sleep {
         Sleep(AtomicU32::new(AWAKE))
     }
 
+    /// In a fork child.
+    pub(crate) fn reset(&self) {
+        self.0.store(AWAKE, Ordering::Relaxed);
+    }
+
     pub(crate) fn is_asleep(&self) -> bool {
         self.0.load(Ordering::Relaxed) == ASLEEP
     }
@@ -46,7 +51,7 @@ impl Worker {
             if let Some(r) = self.look() {
                 return Some(r);
             }
-            if !self.sole {
+            if !self.sole.get() {
                 for _ in 0..SPINS {
                     core::hint::spin_loop();
                     if self.anything() {
@@ -67,7 +72,7 @@ impl Worker {
 
     /// A thread from anywhere; sees to ticks if more wait.
     fn look(&self) -> Option<&'static Record> {
-        let r = self.pick().or_else(|| if self.sole { None } else { self.steal() })?;
+        let r = self.pick().or_else(|| if self.sole.get() { None } else { self.steal() })?;
         if self.site.ticker.is_off() && self.anything_for_me() {
             self.site.ticker.arrival();
         }

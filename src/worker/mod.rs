@@ -38,7 +38,7 @@ use core::sync::atomic::Ordering;
 pub(crate) struct Worker {
     pub site: Site,
     /// Nobody steals: the runtime has one worker.
-    pub sole: bool,
+    pub sole: Cell<bool>,
     pub ring: Ring<Record>,
     /// Free slots of the runtime's own stack class.
     pub free: UnsafeCell<FreeList>,
