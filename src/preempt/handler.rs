@@ -7,7 +7,8 @@
 //!    and jumps to the worker's loop, which unblocks the signal and goes on
 //!
 //! It allocates nothing, locks nothing, calls no libc function, panics never. It is the only place
-//! that reads a signal frame on the way out; nothing ever returns through `sigreturn`.
+//! that reads a signal frame on the way out; a preempted thread never comes back through `sigreturn`
+//! (a tick that is ignored or deferred returns the usual way).
 
 use super::decide::{Decision, Snapshot, decide};
 use super::site::Site;
@@ -285,6 +286,8 @@ pub(super) fn pass_on_to(old: usize, signo: c_int, info: *mut libc::siginfo_t, u
     let Some(old) = (unsafe { (old as *const libc::sigaction).as_ref() }) else { return };
     match old.sa_sigaction {
         libc::SIG_IGN => {}
+        // The default action of these two is to do nothing: our handler stays.
+        libc::SIG_DFL if signo == libc::SIGURG || signo == libc::SIGWINCH => {}
         libc::SIG_DFL => {
             let _ = signal::restore(signo, old);
             // SAFETY: sends the signal again; it is delivered, with the default action, on return.

@@ -161,8 +161,8 @@ pub(crate) fn exit(me: &'static Record) -> Next {
     if me.slow.load(Ordering::Relaxed) != 0 {
         super::mask::leave(w);
         me.slow.store(0, Ordering::Relaxed);
-        me.masks_tick.set(false);
     }
+    me.masks_tick.set(false);
     let joiner = me.join.load(Ordering::Acquire);
     if joiner > join::LAST {
         // SAFETY: an address in the word is that of a blocked joiner's record.
