@@ -8,6 +8,8 @@
 //! * [`guard`]: [`disable`] and [`checkpoint`]
 //!
 //! This side imports nothing from the scheduler: it asks the worker through two functions in the site.
+//!
+#![doc = include_str!("../../docs/preemption.md")]
 #![allow(unsafe_code)]
 
 mod decide;
