@@ -186,7 +186,7 @@ impl Frame {
     pub(crate) unsafe fn new(uc: *mut libc::ucontext_t) -> Frame {
         // SAFETY: the frame is live. libc's type is longer than the kernel's frame: fields are read
         // through raw pointers, never as a whole.
-        let xstate = unsafe { *(&raw const (*uc).uc_mcontext.fpregs) } as *const u8;
+        let xstate = unsafe { (&raw const (*uc).uc_mcontext.fpregs).read() } as *const u8;
         // SAFETY: as above; the kernel describes the area in the legacy region's free bytes.
         let said = unsafe { &*xstate.add(SOFTWARE).cast::<SoftwareBytes>() };
         let len = (said.xstate_size as usize).next_multiple_of(8);
