@@ -2,7 +2,7 @@
 //!
 //! It runs on the worker's signal stack with the tick's signal blocked, and
 //! 1. tells a tick from any other use of the signal by its siginfo, and passes others on
-//! 2. takes a [`Snapshot`](super::decide::Snapshot) and decides
+//! 2. takes a [`Snapshot`] and decides
 //! 3. to switch, copies the frame to the thread's own stack (or its spare area) as a context at rest,
 //!    and jumps to the worker's loop, which unblocks the signal and goes on
 //!
