@@ -2,12 +2,13 @@
 //!
 //! It runs on the worker's signal stack with the tick's signal blocked, and
 //! 1. tells a tick from any other use of the signal by its siginfo, and passes others on
-//! 2. takes a [`Snapshot`](super::decide::Snapshot) and decides
+//! 2. takes a [`Snapshot`] and decides
 //! 3. to switch, copies the frame to the thread's own stack (or its spare area) as a context at rest,
 //!    and jumps to the worker's loop, which unblocks the signal and goes on
 //!
 //! It allocates nothing, locks nothing, calls no libc function, panics never. It is the only place
-//! that reads a signal frame on the way out; nothing ever returns through `sigreturn`.
+//! that reads a signal frame on the way out; a preempted thread never comes back through `sigreturn`
+//! (a tick that is ignored or deferred returns the usual way).
 
 use super::decide::{Decision, Snapshot, decide};
 use super::site::Site;
@@ -195,7 +196,7 @@ impl Frame {
     pub(crate) unsafe fn new(uc: *mut libc::ucontext_t) -> Frame {
         // SAFETY: the frame is live. libc's type is longer than the kernel's frame: fields are read
         // through raw pointers, never as a whole.
-        let xstate = unsafe { *(&raw const (*uc).uc_mcontext.fpregs) } as *const u8;
+        let xstate = unsafe { (&raw const (*uc).uc_mcontext.fpregs).read() } as *const u8;
         // SAFETY: as above; the kernel describes the area in the legacy region's free bytes.
         let said = unsafe { &*xstate.add(SOFTWARE).cast::<SoftwareBytes>() };
         let len = (said.xstate_size as usize).next_multiple_of(8);
@@ -295,6 +296,8 @@ pub(super) fn pass_on_to(old: usize, signo: c_int, info: *mut libc::siginfo_t, u
     let Some(old) = (unsafe { (old as *const libc::sigaction).as_ref() }) else { return };
     match old.sa_sigaction {
         libc::SIG_IGN => {}
+        // The default action of these two is to do nothing: our handler stays.
+        libc::SIG_DFL if signo == libc::SIGURG || signo == libc::SIGWINCH => {}
         libc::SIG_DFL => {
             let _ = signal::restore(signo, old);
             // SAFETY: sends the signal again; it is delivered, with the default action, on return.
