@@ -122,11 +122,11 @@ impl World {
     /// Everybody ends.
     fn close(&mut self) {
         self.closing = true;
-        while self.alive() != 0 {
+        let mut steps = 0;
+        while self.alive() != 0 || self.workers.iter().any(|w| !w.asleep) {
             self.step();
-        }
-        while self.workers.iter().any(|w| !w.asleep) {
-            self.step();
+            steps += 1;
+            assert!(steps < 100 * STEPS, "{} threads are lost", self.alive());
         }
         assert!(!self.anything());
     }
