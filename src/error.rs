@@ -36,6 +36,10 @@ pub(crate) enum Kind {
         "the C library's thread block is not as expected: {0}; this glibc is not supported yet"
     )]
     UnknownTcb(String),
+    #[error(
+        "the runtime has no workers in this process, a child made by fork(2); start another one"
+    )]
+    Forked,
     #[error("{0}")]
     Os(&'static str, #[source] io::Error),
 }

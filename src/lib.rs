@@ -18,7 +18,12 @@ pub mod context;
 #[cfg(not(loom))]
 pub mod doctor;
 #[cfg(not(loom))]
+#[doc(hidden)]
+pub mod dump;
+#[cfg(not(loom))]
 mod error;
+#[cfg(not(loom))]
+mod fork;
 #[cfg(not(loom))]
 mod lock;
 #[cfg(not(loom))]

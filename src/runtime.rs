@@ -3,6 +3,7 @@
 
 use crate::builder::Builder;
 use crate::error::{Error, ShutdownError};
+use crate::lock::slow::SlowLock;
 use crate::preempt::site::{Count, Site, Waits};
 use crate::preempt::{self, handler, ticker::Ticker};
 use crate::sched::idle::Sleep;
@@ -17,10 +18,11 @@ use crate::trace::Trace;
 use crate::worker::shared::Settings;
 use crate::worker::{self, Shared, Worker};
 use core::cell::{Cell, UnsafeCell};
+use core::sync::atomic::{AtomicPtr, Ordering};
 use core::time::Duration;
 use crossbeam_utils::CachePadded;
 use std::panic::resume_unwind;
-use std::sync::{Mutex, OnceLock, mpsc};
+use std::sync::{Mutex, mpsc};
 
 /// A set of workers that run threads.
 ///
@@ -65,6 +67,7 @@ impl Runtime {
 
     pub(crate) fn start(settings: Settings) -> Result<Runtime, Error> {
         membarrier::register();
+        preempt::hook_panics();
         preempt::set_give_way(worker::ops::give_way_sliced);
         let class = pool::prepare(&Layout::new(settings.stack)?)?;
         handler::install(settings.signal)
@@ -76,6 +79,7 @@ impl Runtime {
         let shared: &'static Shared = Box::leak(Box::new(Shared::new(settings, class)));
         let workers = (0..shared.settings.workers).map(|i| CachePadded::new(new_worker(shared, i)));
         shared.set_workers(workers.collect());
+        crate::fork::register(shared);
         let runtime = Runtime { shared: SharedHandle(shared), kernel_threads: Mutex::default() };
         match runtime.start_workers() {
             Ok(()) => Ok(runtime),
@@ -262,7 +266,7 @@ fn new_worker(shared: &'static Shared, index: usize) -> Worker {
             ticks: Count::new(),
             preemptions: Count::new(),
         },
-        sole: s.workers == 1,
+        sole: Cell::new(s.workers == 1),
         ring: Ring::new(),
         turns: Turns::default(),
         free: UnsafeCell::new(FreeList::new()),
@@ -291,7 +295,7 @@ fn waits(site: &Site) -> Waits {
     Waits {
         fresh: w.ring.len() != 0 || shared.arrivals.any(),
         sliced: shared.sliced.any(),
-        idle_worker: !w.sole && shared.idle.seems_any(),
+        idle_worker: !w.sole.get() && shared.idle.seems_any(),
     }
 }
 
@@ -302,17 +306,29 @@ fn wake_idle(site: &Site) {
     w.shared().wake_one();
 }
 
+/// The default runtime; null before it is needed, and again in a fork child.
+static DEFAULT: AtomicPtr<Runtime> = AtomicPtr::new(core::ptr::null_mut());
+
 /// The default runtime, started when it is first needed.
 pub(crate) fn default_shared() -> Result<&'static Shared, Error> {
-    static DEFAULT: OnceLock<Runtime> = OnceLock::new();
-    static STARTING: Mutex<()> = Mutex::new(());
-    if let Some(rt) = DEFAULT.get() {
-        return Ok(rt.shared.0);
+    static STARTING: SlowLock = SlowLock::new();
+    let started = || {
+        // SAFETY: null or a leaked allocation.
+        unsafe { DEFAULT.load(Ordering::Acquire).as_ref() }.map(|rt| rt.shared.0)
+    };
+    if let Some(shared) = started() {
+        return Ok(shared);
     }
-    let _starting = STARTING.lock().unwrap_or_else(|e| e.into_inner());
-    if let Some(rt) = DEFAULT.get() {
-        return Ok(rt.shared.0);
+    let _starting = STARTING.lock();
+    if let Some(shared) = started() {
+        return Ok(shared);
     }
-    let rt = Runtime::new()?;
-    Ok(DEFAULT.get_or_init(|| rt).shared.0)
+    let rt = Box::leak(Box::new(Runtime::new()?));
+    DEFAULT.store(rt, Ordering::Release);
+    Ok(rt.shared.0)
+}
+
+/// In a fork child: its workers are gone.
+pub(crate) fn forget_default() {
+    DEFAULT.store(core::ptr::null_mut(), Ordering::Release);
 }

@@ -105,7 +105,7 @@ pub(crate) unsafe fn by_signal(r: &'static Record, signo: i32) -> Result<(), Err
         signal::set_signal_stack(lo as *mut u8, hi - lo).map(|old| {
             (*hot::of(hot::fs_base())).starting = r.as_ptr().cast_mut().cast();
             let mask = signal::change_mask(libc::SIG_UNBLOCK, signal::set_of(signo));
-            let sent = signal::queue_to_self(signo, libc::SI_QUEUE, 0);
+            let sent = send_until_captured(signo);
             signal::change_mask(libc::SIG_SETMASK, mask);
             (*hot::of(hot::fs_base())).starting = core::ptr::null_mut();
             libc::sigaltstack(&old, core::ptr::null_mut());
@@ -123,6 +123,24 @@ pub(crate) unsafe fn by_signal(r: &'static Record, signo: i32) -> Result<(), Err
         )),
         Err(e) => Err(Error::os("cannot set a signal stack to start a thread with", e)),
     }
+}
+
+/// Sends the signal until its handler has run. A tick that is just pending has the same number, and the
+/// kernel keeps one pending signal of a number: ours is dropped then, without an error.
+///
+/// # Safety
+/// `starting` is set; the signal stack is the new thread's.
+unsafe fn send_until_captured(signo: i32) -> bool {
+    // SAFETY: the running thread's own hot words; the handler writes them on this kernel thread.
+    let waiting = || unsafe {
+        !core::ptr::read_volatile(&raw const (*hot::of(hot::fs_base())).starting).is_null()
+    };
+    while waiting() {
+        if !signal::queue_to_self(signo, libc::SI_QUEUE, 0) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Whether the signal is the one that [`by_signal`] sent.
@@ -149,5 +167,6 @@ pub(crate) unsafe fn capture(uc: *mut libc::ucontext_t) {
         (*saved).rflags = CLEAN_FLAGS;
         (*saved).target = (rsp - RED_ZONE - RESUME_WORDS) as u64;
         r.rsp.set(saved as usize - size_of::<Rest>());
+        (*hot::of(hot::fs_base())).starting = core::ptr::null_mut();
     }
 }

@@ -1,4 +1,6 @@
-//! The lowest level of locks: preemption off by one flag, then spin.
+//! The lowest level of locks: [`spin`], with preemption off, for a few instructions; [`slow`], with it on,
+//! for rare long work.
 #![allow(unsafe_code)]
 
+pub(crate) mod slow;
 pub(crate) mod spin;

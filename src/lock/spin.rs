@@ -37,6 +37,15 @@ impl<T> SpinLock<T> {
         SpinGuard { lock: self, _not_send: core::marker::PhantomData }
     }
 
+    /// The data, without the lock.
+    ///
+    /// # Safety
+    /// As [`reset`](SpinLock::reset).
+    pub(crate) unsafe fn peek(&self) -> &T {
+        // SAFETY: the caller's promise.
+        unsafe { &*self.data.get() }
+    }
+
     /// Forgets the holder and the data: for a fork child, where the holder does not exist any more.
     ///
     /// # Safety

@@ -22,7 +22,8 @@ pub struct Guard {
 /// run; waiting for it with preemption off would wait for ever. Nor anything that blocks or gives way
 /// in this crate: with invariant checks on (the default) that is reported and the process aborts.
 ///
-/// A panic inside is fine in this respect: the guard is dropped as the stack unwinds.
+/// A panic inside switches preemption back on at once, before the message is printed: printing and
+/// unwinding do all that is forbidden here.
 ///
 /// # Examples
 /// ```
@@ -43,10 +44,27 @@ pub fn disable() -> Guard {
 impl Drop for Guard {
     #[inline]
     fn drop(&mut self) {
-        if hot::on() && hot::off_count() == 0 {
+        // Zero: a panic has switched it on already.
+        if hot::off_count() != 0 && hot::on() && hot::off_count() == 0 {
             super::honour_pending();
         }
     }
+}
+
+/// Makes every panic begin by switching preemption on, in front of the hook that is there.
+pub(crate) fn hook_panics() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let next = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if current::get().is_some() {
+                // SAFETY: guards that are dropped later see that it is on; a tick that came meanwhile is
+                // not lost on a thread that is about to end.
+                unsafe { hot::begin_slice() };
+            }
+            next(info);
+        }));
+    });
 }
 
 /// Whether preemption is off for the running thread; always true on a plain kernel thread, which

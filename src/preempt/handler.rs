@@ -143,8 +143,8 @@ unsafe fn leave(record: &Record, site: &Site, frame: &Frame, place: usize) -> ! 
 /// stack has no room or is not the thread's own. 0 if even the resume's two words have none.
 #[inline(always)]
 fn place_for(record: &Record, rsp: usize, xstate_len: usize) -> usize {
-    /// Frames of the code that runs below the saved state before it is resumed.
-    const BELOW: usize = 1024;
+    /// Frames of the code that runs below the saved state before it is resumed, unoptimized.
+    const BELOW: usize = 4096;
     let size = size_of::<Saved>() + xstate_len;
     let (lo, top) = (record.lo.get(), record.top());
     let own = (lo..=top).contains(&rsp);

@@ -19,6 +19,7 @@ pub(crate) mod overflow;
 pub(crate) mod site;
 pub(crate) mod ticker;
 
+pub(crate) use guard::hook_panics;
 pub use guard::{Guard, assert_on, checkpoint, disable, is_disabled};
 
 use core::sync::atomic::{AtomicPtr, Ordering};

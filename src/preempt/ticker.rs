@@ -16,7 +16,7 @@
 //!
 //! Two POSIX timers a worker: PRECISE is CLOCK_MONOTONIC at the time slice; the others are
 //! CLOCK_THREAD_CPUTIME_ID, which the kernel serves from its own tick (4 ms where CONFIG_HZ is 250) at
-//! next to no cost, and which never hits a thread that sleeps in the kernel.
+//! next to no cost. It never hits a thread that sleeps in the kernel, so a rare precise tick backs it up.
 //!
 //! Protocol, so that no wait is forgotten:
 //! 1. whoever makes a thread ready publishes it first, then calls [`Ticker::arrival`], which reads the mode
@@ -28,10 +28,9 @@
 use super::site::{Site, Waits};
 use crate::sys::posix_timer::Timer;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use core::time::Duration;
 use nix::errno::Errno;
-use std::sync::OnceLock;
 
 /// Set in modes in which an arrival has to arm the precise timer.
 const ARM: u8 = 1;
@@ -47,16 +46,24 @@ const ALONE: u32 = 2;
 /// Period of the CPU-time timer; the kernel rounds it up to its own tick.
 const RELAXED: Duration = Duration::from_millis(4);
 
+/// In the relaxed modes the precise timer still ticks this often. CPU time does not pass while a worker
+/// sleeps in the kernel, and what it sleeps for may be a lock of the C library that a preempted thread
+/// holds: without this tick nobody would ever run that thread.
+const BACKSTOP: Duration = Duration::from_millis(20);
+
 /// See the module's documentation.
 pub(crate) struct Ticker {
     mode: AtomicU8,
     slice: Duration,
     adaptive: bool,
-    timers: OnceLock<Timers>,
+    /// Made by the worker when it starts, and again in a fork child; never freed.
+    timers: AtomicPtr<Timers>,
     /// Ticks in a row: with nobody waiting; with only sliced threads; on fresh threads.
     alone: Cell<u32>,
     hogs: Cell<u32>,
     coop: Cell<u32>,
+    /// The CPU-time timer is armed; an arrival leaves it so, the next precise tick disarms it.
+    relaxed_armed: Cell<bool>,
 }
 
 struct Timers {
@@ -71,10 +78,11 @@ impl Ticker {
             slice,
             // A slice longer than the relaxed period has nothing to gain.
             adaptive: adaptive && slice < RELAXED,
-            timers: OnceLock::new(),
+            timers: AtomicPtr::new(core::ptr::null_mut()),
             alone: Cell::new(0),
             hogs: Cell::new(0),
             coop: Cell::new(0),
+            relaxed_armed: Cell::new(false),
         }
     }
 
@@ -84,8 +92,21 @@ impl Ticker {
         let tid = crate::sys::gettid();
         let precise = Timer::new(libc::CLOCK_MONOTONIC, signal, value, tid)?;
         let relaxed = Timer::new(libc::CLOCK_THREAD_CPUTIME_ID, signal, value, tid)?;
-        let _ = self.timers.set(Timers { precise, relaxed });
+        let timers = Box::into_raw(Box::new(Timers { precise, relaxed }));
+        self.timers.store(timers, Ordering::Release);
         Ok(())
+    }
+
+    /// In a fork child: no timer was inherited. Without new ones there are no ticks.
+    pub(crate) fn restart(&self, signal: i32, value: usize) {
+        self.timers.store(core::ptr::null_mut(), Ordering::Relaxed);
+        self.mode.store(OFF, Ordering::Relaxed);
+        let _ = self.start(signal, value);
+    }
+
+    fn timers(&self) -> Option<&Timers> {
+        // SAFETY: null or a leaked allocation.
+        unsafe { self.timers.load(Ordering::Acquire).as_ref() }
     }
 
     /// Somebody new waits for this worker (already published). Any thread may call it.
@@ -109,7 +130,7 @@ impl Ticker {
             return;
         }
         if self.mode.compare_exchange(mode, PRECISE, Ordering::SeqCst, Ordering::Relaxed).is_ok()
-            && let Some(t) = self.timers.get()
+            && let Some(t) = self.timers()
         {
             t.precise.set(self.slice, self.slice);
         }
@@ -125,18 +146,19 @@ impl Ticker {
 
     /// The worker ends: no tick comes any more.
     pub(crate) fn stop(&self) {
-        if let Some(t) = self.timers.get() {
+        if let Some(t) = self.timers() {
             t.precise.disarm();
             t.relaxed.disarm();
         }
     }
 
     fn disarm(&self) {
-        if let Some(t) = self.timers.get() {
-            match self.mode.load(Ordering::Relaxed) {
-                PRECISE => t.precise.disarm(),
-                OFF => {}
-                _ => t.relaxed.disarm(),
+        if let Some(t) = self.timers() {
+            if self.mode.load(Ordering::Relaxed) != OFF {
+                t.precise.disarm();
+            }
+            if self.relaxed_armed.replace(false) {
+                t.relaxed.disarm();
             }
         }
     }
@@ -156,7 +178,15 @@ impl Ticker {
         if !self.adaptive {
             return;
         }
-        match self.mode.load(Ordering::Relaxed) {
+        let mode = self.mode.load(Ordering::Relaxed);
+        if mode == PRECISE
+            && self.relaxed_armed.get()
+            && let Some(t) = self.timers()
+        {
+            self.relaxed_armed.set(false);
+            t.relaxed.disarm();
+        }
+        match mode {
             PRECISE if fresh => {
                 self.hogs.set(0);
                 self.coop.set(self.coop.get() + 1);
@@ -180,22 +210,23 @@ impl Ticker {
     #[cold]
     #[inline(never)]
     fn change(&self, site: &Site, to: u8) {
-        let Some(t) = self.timers.get() else { return };
+        let Some(t) = self.timers() else { return };
         self.alone.set(0);
         self.hogs.set(0);
         self.coop.set(0);
         self.disarm();
         match to {
             PRECISE => t.precise.set(self.slice, self.slice),
-            HOGS | COOP => t.relaxed.set(RELAXED, RELAXED),
+            HOGS | COOP => {
+                t.relaxed.set(RELAXED, RELAXED);
+                self.relaxed_armed.set(true);
+                t.precise.set(BACKSTOP, BACKSTOP);
+            }
             _ => {}
         }
         self.mode.swap(to, Ordering::SeqCst);
         let now = (site.waits)(site);
         if to == OFF && (now.fresh || now.sliced) || to == HOGS && now.fresh {
-            if to == HOGS {
-                t.relaxed.disarm();
-            }
             self.arm();
         }
     }

@@ -40,6 +40,11 @@ pub(crate) trait Kernel {
 pub(crate) struct Sleep(AtomicU32);
 
 impl Sleep {
+    /// In a fork child, whose only kernel thread is awake.
+    pub(crate) fn reset(&self) {
+        self.0.store(AWAKE, Ordering::Relaxed);
+    }
+
     /// A hint: may be over before the caller looks at the answer.
     pub(crate) fn is_asleep(&self) -> bool {
         self.0.load(Ordering::Relaxed) == ASLEEP
@@ -51,6 +56,11 @@ impl Sleep {
 pub(crate) struct Idle(AtomicU32);
 
 impl Idle {
+    /// As [`Sleep::reset`].
+    pub(crate) fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
     /// A hint: whether somebody sleeps.
     #[inline(always)]
     pub(crate) fn seems_any(&self) -> bool {

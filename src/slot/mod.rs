@@ -76,7 +76,7 @@ pub(crate) fn min_stack() -> usize {
 
 /// A saved context of the largest extended state, and room for the code that resumes it.
 fn spare_size() -> usize {
-    const RESUME_FRAMES: usize = 4096;
+    const RESUME_FRAMES: usize = 8192;
     (size_of::<Saved>() + crate::context::xsave_size() + 128 + RESUME_FRAMES).next_multiple_of(PAGE)
 }
 
@@ -124,6 +124,10 @@ unsafe fn make_anchors(
                 p.end, p.fs
             )));
         }
+    }
+    for p in &places {
+        // SAFETY: the kernel threads used this part for their stacks, where the records are: zero again.
+        unsafe { core::ptr::write_bytes(p.record as *mut u8, 0, size_of::<Record>()) };
     }
     // SAFETY: the blocks are complete and their kernel threads gone.
     Ok(places.map(|p| unsafe { p.record(class) }))
@@ -185,6 +189,7 @@ impl Place {
             (*words).pending = 0;
             (*words).record = self.record as *mut ();
         }
+        crate::dump::register(record);
         record
     }
 }

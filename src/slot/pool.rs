@@ -6,12 +6,12 @@
 use super::carve::Carver;
 use super::{Layout, make, make_anchors};
 use crate::error::{Error, Kind};
+use crate::lock::slow::SlowLock;
 use crate::lock::spin::SpinLock;
 use crate::tcb::Record;
 use crate::tls::{block, glibc, hot, reset};
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Mutex;
 
 /// Different stack sizes that one process may use.
 const CLASSES: usize = 64;
@@ -61,7 +61,7 @@ unsafe impl Send for Class {}
 static POOL: [SpinLock<Option<Class>>; CLASSES] = [const { SpinLock::new(None) }; CLASSES];
 static CLASSES_USED: AtomicUsize = AtomicUsize::new(0);
 /// Serializes the adding of classes and the making of anchors (thread context, preemption on).
-static ADD: Mutex<()> = Mutex::new(());
+static ADD: SlowLock = SlowLock::new();
 
 /// Makes the process ready for slots: the first anchors, the template, the tables of a reset.
 pub(crate) fn prepare(layout: &Layout) -> Result<u32, Error> {
@@ -83,7 +83,7 @@ pub(crate) fn class_of(layout: &Layout) -> Result<u32, Error> {
     if let Some(i) = find() {
         return Ok(i as u32);
     }
-    let _adding = ADD.lock().unwrap_or_else(|e| e.into_inner());
+    let _adding = ADD.lock();
     if let Some(i) = find() {
         return Ok(i as u32);
     }
@@ -175,7 +175,7 @@ fn anchor(class: u32) -> Result<(), Error> {
         if block::anchored() {
             return Ok(());
         }
-        let _adding = ADD.lock().unwrap_or_else(|e| e.into_inner());
+        let _adding = ADD.lock();
         if block::anchored() {
             return Ok(());
         }
@@ -187,6 +187,25 @@ fn anchor(class: u32) -> Result<(), Error> {
         }
     }
     Err(Kind::UnknownTcb("two new threads were never neighbours on its list".into()).into())
+}
+
+/// In a fork child: free slots and half-made changes are abandoned, classes stay what they are.
+///
+/// # Safety
+/// The process has one kernel thread, which holds none of the locks.
+pub(crate) unsafe fn reset() {
+    for pool in &POOL[..CLASSES_USED.load(Ordering::Relaxed)] {
+        // SAFETY: the caller's promise. A layout is written once and only read after.
+        unsafe {
+            let layout = pool.peek().as_ref().map(|c| c.layout);
+            pool.reset(layout.map(|layout| Class {
+                layout,
+                free: FreeList::new(),
+                batches: ptr::null(),
+                carver: Carver::new(),
+            }));
+        }
+    }
 }
 
 /// A tick may have come while a lock was held here.

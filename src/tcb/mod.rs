@@ -91,6 +91,8 @@ pub(crate) struct Record {
     pub spare: Cell<usize>,
     /// Stack class of the slot (`slot::Class`).
     pub class: Cell<u32>,
+    /// The record made before this one (`dump`).
+    pub older: Cell<*const Record>,
     /// The slot must never be given to another thread (the main thread of a fork child).
     pub keep: Cell<bool>,
 

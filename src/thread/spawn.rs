@@ -3,7 +3,7 @@
 use super::packet::{Parcel, body, dropper};
 use crate::builder::StartMethod;
 use crate::context::start;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::slot::{Layout, pool};
 use crate::tcb::identity::{Identity, Name};
 use crate::tcb::kernel::{self, ID_BLOCK};
@@ -74,11 +74,17 @@ fn elsewhere<F, T>(
 where
     F: FnOnce() -> T,
 {
+    if shared.workers().is_empty() {
+        return Err(Kind::Forked.into());
+    }
     let class = match options.stack {
         None => shared.class,
         Some(bytes) => pool::class_of(&Layout::new(bytes)?)?,
     };
-    let r = pool::get(class)?;
+    let r = match cached(class) {
+        Some(r) => r,
+        None => pool::get(class)?,
+    };
     if let Err(e) = prepare(r, options.start.unwrap_or(shared.settings.start), shared) {
         pool::put(r);
         return Err(e);
@@ -94,6 +100,16 @@ where
         None => give::from_outside(shared, r),
     }
     Ok(r)
+}
+
+/// A slot of the class from the cache of the worker that runs the caller.
+fn cached(class: u32) -> Option<&'static Record> {
+    let me = current::get()?;
+    hot::off();
+    let w = worker::of(me);
+    let slot = if w.class == class { ops::take_slot(w) } else { None };
+    hot_on();
+    slot
 }
 
 /// Makes the first context, where that is more than two words on the stack.

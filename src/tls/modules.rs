@@ -9,9 +9,9 @@
 
 use super::glibc::{self, Glibc};
 use super::hot;
+use crate::lock::slow::SlowLock;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::Mutex;
 
 /// A stretch of static TLS: copy `image`, then zeros.
 #[derive(Debug, Clone)]
@@ -70,7 +70,7 @@ static CURRENT: AtomicPtr<Modules> = AtomicPtr::new(core::ptr::null_mut());
 /// Where the loader counts additions and loaded modules; null if that could not be found.
 static ADDS: AtomicPtr<u64> = AtomicPtr::new(core::ptr::null_mut());
 static LOADED: AtomicPtr<u64> = AtomicPtr::new(core::ptr::null_mut());
-static REBUILD: Mutex<()> = Mutex::new(());
+static REBUILD: SlowLock = SlowLock::new();
 
 /// The table, made anew if libraries came. Call in thread context with preemption on.
 #[inline]
@@ -112,7 +112,7 @@ fn asked_counts() -> Counts {
 
 #[cold]
 fn rebuild() -> &'static Modules {
-    let _lock = REBUILD.lock().unwrap_or_else(|e| e.into_inner());
+    let _lock = REBUILD.lock();
     let mut table = Modules { seen: asked_counts(), ..Modules::default() };
     // SAFETY: the callback matches and gets the table.
     unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut table).cast()) };

@@ -13,7 +13,7 @@ pub(crate) fn own(w: &Worker, r: &'static Record) {
         overflow(w, r);
     }
     w.site.ticker.arrival();
-    if !w.sole {
+    if !w.sole.get() {
         share(w);
     }
 }
@@ -25,7 +25,7 @@ fn overflow(w: &Worker, r: &'static Record) {
     let shared = w.shared();
     let mut arrivals = shared.arrivals.list.lock();
     // SAFETY: the ring is this worker's own; `r` is not in a queue yet; records are never freed.
-    unsafe { flow::spill(&w.ring, w.sole, r, &mut arrivals) };
+    unsafe { flow::spill(&w.ring, w.sole.get(), r, &mut arrivals) };
     shared.arrivals.len.store(arrivals.len(), Ordering::Release);
 }
 
@@ -43,7 +43,7 @@ fn share(w: &Worker) {
 pub(crate) fn sliced(w: &Worker, r: &'static Record) {
     let shared = w.shared();
     shared.sliced.push(r);
-    if !w.sole {
+    if !w.sole.get() {
         // While such threads wait, every busy worker must tick, or its thread would get more.
         for other in shared.workers().iter().filter(|o| o.site.ticker.is_off()) {
             if !other.sleep.is_asleep() {
@@ -73,6 +73,9 @@ pub(crate) fn from_outside(shared: &Shared, r: &'static Record) {
     }
     // Nobody sleeps: one busy worker must look soon. They take turns.
     let workers = shared.workers();
+    if workers.is_empty() {
+        return; // a fork child: the runtime is over (spawning said so)
+    }
     let n = shared.turn.fetch_add(1, Ordering::Relaxed) as usize;
     workers[n % workers.len()].site.ticker.arrival();
 }

@@ -42,7 +42,7 @@ impl Worker {
             if let Some(r) = self.look() {
                 return Some(r);
             }
-            if !self.sole {
+            if !self.sole.get() {
                 for _ in 0..SPINS {
                     core::hint::spin_loop();
                     if self.anything() {
@@ -63,8 +63,8 @@ impl Worker {
 
     /// A thread from anywhere; sees to ticks if more wait.
     fn look(&self) -> Option<&'static Record> {
-        let r = self.pick().or_else(|| if self.sole { None } else { self.steal() })?;
-        if self.anything_for_me() {
+        let r = self.pick().or_else(|| if self.sole.get() { None } else { self.steal() })?;
+        if self.site.ticker.is_off() && self.anything_for_me() {
             self.site.ticker.arrival();
         }
         Some(r)

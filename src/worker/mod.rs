@@ -39,7 +39,7 @@ use core::sync::atomic::Ordering;
 pub(crate) struct Worker {
     pub site: Site,
     /// Nobody steals: the runtime has one worker.
-    pub sole: bool,
+    pub sole: Cell<bool>,
     pub ring: Ring<Record>,
     /// Which queue is asked first, and when.
     pub turns: Turns,

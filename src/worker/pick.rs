@@ -11,7 +11,7 @@ impl Worker {
     #[inline(always)]
     pub(crate) fn pick(&self) -> Option<&'static Record> {
         if self.turns.is_usual(self.site.switches.get())
-            && let Some(r) = self.ring.pop(self.sole)
+            && let Some(r) = self.ring.pop(self.sole.get())
         {
             // SAFETY: records are never freed.
             return Some(unsafe { &*r });
@@ -24,7 +24,7 @@ impl Worker {
         let shared = self.shared();
         for source in self.turns.order(self.site.switches.get()) {
             let r = match source {
-                Source::Ring => self.ring.pop(self.sole),
+                Source::Ring => self.ring.pop(self.sole.get()),
                 Source::Arrivals => self.take_arrivals(shared),
                 Source::Sliced => shared.sliced.pop(),
             };

@@ -6,10 +6,9 @@ use crate::sched::idle::Idle;
 use crate::sched::list::List;
 use crate::sys::futex;
 use crate::tcb::Record;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
 use crossbeam_utils::CachePadded;
-use std::sync::OnceLock;
 use std::time::Instant;
 
 /// A locked list whose length can be read without the lock.
@@ -26,6 +25,14 @@ impl Queue {
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.len.load(Ordering::Relaxed) != 0
+    }
+
+    /// # Safety
+    /// As [`Shared::after_fork`].
+    unsafe fn reset(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.list.reset(List::new()) };
+        self.len.store(0, Ordering::Relaxed);
     }
 
     pub(crate) fn push(&self, r: &'static Record) {
@@ -77,7 +84,11 @@ pub(crate) struct Shared {
     pub ends: AtomicU32,
     /// Start of the runtime, by the monotonic clock, in nanoseconds.
     pub begun_ns: u64,
-    workers: OnceLock<Box<[CachePadded<Worker>]>>,
+    /// The runtime made before this one (`fork`).
+    pub older: AtomicPtr<Shared>,
+    /// The workers, never freed. A fork child narrows the range to the one that is left, or none.
+    workers: AtomicPtr<CachePadded<Worker>>,
+    count: AtomicUsize,
 }
 
 impl Shared {
@@ -94,22 +105,61 @@ impl Shared {
             watched: AtomicBool::new(false),
             ends: AtomicU32::new(0),
             begun_ns: crate::trace::now(),
-            workers: OnceLock::new(),
+            older: AtomicPtr::new(core::ptr::null_mut()),
+            workers: AtomicPtr::new(core::ptr::null_mut()),
+            count: AtomicUsize::new(0),
         }
     }
 
     pub(crate) fn set_workers(&self, workers: Box<[CachePadded<Worker>]>) {
-        let _ = self.workers.set(workers);
+        let workers = Box::leak(workers);
+        self.workers.store(workers.as_mut_ptr(), Ordering::Release);
+        self.count.store(workers.len(), Ordering::Release);
     }
 
     #[inline(always)]
     pub(crate) fn workers(&self) -> &[CachePadded<Worker>] {
-        self.workers.get().map_or(&[], |w| w)
+        let (first, n) = (self.workers.load(Ordering::Relaxed), self.count.load(Ordering::Relaxed));
+        if n == 0 {
+            return &[];
+        }
+        // SAFETY: set together before the workers start; never freed.
+        unsafe { core::slice::from_raw_parts(first, n) }
     }
 
     /// Closed, and no thread is left: workers end.
     pub(crate) fn is_over(&self) -> bool {
         self.closed.load(Ordering::SeqCst) && self.running() == 0
+    }
+
+    /// In a fork child: `own` is the only worker left, running the only thread; without it the runtime is
+    /// over.
+    ///
+    /// # Safety
+    /// The process has one kernel thread, which holds none of the locks.
+    pub(crate) unsafe fn after_fork(&self, own: Option<&'static Worker>) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.arrivals.reset();
+            self.sliced.reset();
+        }
+        for w in self.workers() {
+            w.ring.clear();
+            w.sleep.reset();
+            w.started.set(0);
+            w.ended.set(0);
+        }
+        self.idle.reset();
+        self.started_outside.store(own.is_some().into(), Ordering::Relaxed);
+        let count = usize::from(own.is_some());
+        self.count.store(count, Ordering::Relaxed);
+        if let Some(w) = own {
+            // SAFETY: the worker lies in the array that `workers` points into.
+            let at = unsafe { self.workers.load(Ordering::Relaxed).add(w.index) };
+            self.workers.store(at, Ordering::Relaxed);
+            w.sole.set(true);
+            w.site.ticker.restart(w.site.signal, core::ptr::from_ref(w) as usize);
+        }
     }
 
     /// Nothing new will be started from outside; workers end when the last thread has.

@@ -51,6 +51,9 @@ fn thread_main(me: &'static Record) -> Next {
     let panicked = me.outcome.get() == Outcome::Panicked;
     let plain = me.outcome.get() == Outcome::Returned && me.drop_packet.get().is_none();
     let detached = (!plain || me.named.get()) && settle_value(me);
+    if me.keep.get() {
+        end_of_process(me);
+    }
     // SAFETY: the closure is done and its value is not in TLS.
     unsafe { reset::reset() };
     if let Some((f, arg)) = me.at_end.take() {
@@ -58,6 +61,17 @@ fn thread_main(me: &'static Record) -> Next {
         unsafe { f(arg, panicked && detached) };
     }
     ops::exit(me)
+}
+
+/// The thread that forked ends in the child: to POSIX it is the last but the threads started since.
+#[cold]
+fn end_of_process(me: &'static Record) -> ! {
+    // SAFETY: a running thread's runtime; runtimes are never freed.
+    let shared = unsafe { &*me.runtime.get().cast::<Shared>() };
+    while shared.running() > 1 {
+        ops::yield_now();
+    }
+    std::process::exit(0)
 }
 
 /// Decides who drops a value that needs to be dropped: a detached thread its own, here; else whoever
