@@ -9,7 +9,7 @@ use crate::error::{Error, Kind};
 use crate::lock::slow::SlowLock;
 use crate::lock::spin::SpinLock;
 use crate::tcb::Record;
-use crate::tls::{block, glibc, hot, reset};
+use crate::tls::{block, due, glibc, hot, reset};
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -211,6 +211,6 @@ pub(crate) unsafe fn reset() {
 /// A tick may have come while a lock was held here.
 fn honour() {
     if hot::off_count() == 0 && hot::pending() {
-        crate::preempt::honour_pending();
+        due::honour_pending();
     }
 }
