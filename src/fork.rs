@@ -53,7 +53,7 @@ extern "C" fn in_child() {
     tls::block::forget_anchors();
     runtime::forget_default();
     let own = current::get().map(|me| {
-        me.keep.set(true);
+        me.stack().keep.set(true);
         me.join.reset();
         worker::of(me)
     });

@@ -9,7 +9,7 @@ use crate::preempt::{self, handler, ticker::Ticker};
 use crate::sched::idle::Sleep;
 use crate::sched::policy::Turns;
 use crate::sched::ring::Ring;
-use crate::slot::pool::FreeList;
+use crate::slot::cache::Cache;
 use crate::slot::{Layout, pool};
 use crate::stats::{RuntimeStats, Slice, WorkerStats};
 use crate::sys::membarrier;
@@ -269,8 +269,8 @@ fn new_worker(shared: &'static Shared, index: usize) -> Worker {
         sole: Cell::new(s.workers == 1),
         ring: Ring::new(),
         turns: Turns::default(),
-        free: UnsafeCell::new(FreeList::new()),
-        reserve: UnsafeCell::new(FreeList::new()),
+        records: UnsafeCell::new(Cache::new()),
+        stacks: UnsafeCell::new(Cache::new()),
         class: shared.class,
         next_id: Cell::new(0),
         last_id: Cell::new(0),

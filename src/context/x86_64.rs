@@ -18,25 +18,26 @@ pub(crate) struct Rest {
 static_assertions::const_assert!(size_of::<Rest>() == 64);
 static_assertions::const_assert!(core::mem::offset_of!(Rest, rip) == 56);
 
-/// Puts the running thread's control words into a context at rest. Reading the x87 word is dear, so it
-/// is taken to be the usual one while the control bits of MXCSR are: fenv.h changes both together.
+/// The running thread's MXCSR and x87 control word. Reading the latter is dear, so it is taken to be the
+/// usual one while the control bits of MXCSR are: fenv.h changes both together.
 #[inline(always)]
-pub(crate) fn store_control_words(rest: &mut Rest) {
+pub(crate) fn control_words() -> (u32, u16) {
     const STATUS: u32 = 0x3f;
-    // SAFETY: stores to the members.
+    let (mut mxcsr, mut x87) = (0u32, super::xstate::X87_DEFAULT);
+    // SAFETY: stores to locals.
     unsafe {
         core::arch::asm!(
-            "stmxcsr dword ptr [{m}]", m = in(reg) &raw mut rest.mxcsr,
+            "stmxcsr dword ptr [{m}]", m = in(reg) &raw mut mxcsr,
             options(nostack, preserves_flags)
         );
-        rest.x87 = super::xstate::X87_DEFAULT;
-        if rest.mxcsr & !STATUS != super::xstate::MXCSR_DEFAULT {
+        if mxcsr & !STATUS != super::xstate::MXCSR_DEFAULT {
             core::arch::asm!(
-                "fnstcw word ptr [{x}]", x = in(reg) &raw mut rest.x87,
+                "fnstcw word ptr [{x}]", x = in(reg) &raw mut x87,
                 options(nostack, preserves_flags)
             );
         }
     }
+    (mxcsr, x87)
 }
 
 /// General registers of a preempted context; the extended state follows at a multiple of 64.

@@ -143,7 +143,7 @@ fn place_for(record: &Record, rsp: usize, xstate_len: usize) -> usize {
     /// Frames of the code that runs below the saved state before it is resumed, unoptimized.
     const BELOW: usize = 4096;
     let size = preempted::size(xstate_len);
-    let (lo, top) = (record.lo.get(), record.top());
+    let (lo, top) = (record.stack().lo.get(), record.stack().top.get());
     let own = (lo..=top).contains(&rsp);
     if own && rsp - lo < RED_ZONE + RESUME_WORDS {
         return 0;
@@ -152,7 +152,7 @@ fn place_for(record: &Record, rsp: usize, xstate_len: usize) -> usize {
     if own && rsp - lo > room {
         (rsp - RED_ZONE - RESUME_WORDS - size) & !63
     } else {
-        let spare_end = record.lo.get() - crate::sys::memory::PAGE;
+        let spare_end = lo - crate::sys::memory::PAGE;
         (spare_end - size) & !63
     }
 }

@@ -87,6 +87,11 @@ impl<T> JoinWord<T> {
         self.0.store(RUNNING, Ordering::Relaxed);
     }
 
+    /// For dumps.
+    pub(crate) fn raw(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// Whether the thread has ended; then what it wrote is visible, and its record the handle's.
     #[must_use]
     #[inline(always)]

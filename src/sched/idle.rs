@@ -40,7 +40,7 @@ pub(crate) trait Kernel {
 pub(crate) struct Sleep(AtomicU32);
 
 impl Sleep {
-    /// In a fork child, whose only kernel thread is awake.
+    /// In a fork child, where nobody sleeps.
     pub(crate) fn reset(&self) {
         self.0.store(AWAKE, Ordering::Relaxed);
     }
@@ -56,7 +56,7 @@ impl Sleep {
 pub(crate) struct Idle(AtomicU32);
 
 impl Idle {
-    /// As [`Sleep::reset`].
+    /// In a fork child, where nobody sleeps.
     pub(crate) fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }

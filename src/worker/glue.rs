@@ -6,6 +6,8 @@
 use super::{reveille_finish, reveille_start};
 use crate::context::x86_64::Saved;
 use crate::tcb::Record;
+use crate::tcb::stack::Stack;
+use crate::tls::hot::HotWords;
 use core::mem::offset_of;
 
 core::arch::global_asm!(
@@ -36,7 +38,9 @@ core::arch::global_asm!(
     start = sym reveille_start,
     RSP = const offset_of!(Record, rsp),
     FS = const offset_of!(Record, fs),
-    REGISTERED = const offset_of!(Record, registered),
+    RECORD = const offset_of!(HotWords, record),
+    STACK = const offset_of!(Record, stack),
+    REGISTERED = const offset_of!(Stack, registered),
+    TOP = const offset_of!(Stack, top),
     BODY = const offset_of!(Record, body),
-    JMPBUF = const offset_of!(Record, unwind_buf),
 );

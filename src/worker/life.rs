@@ -46,6 +46,7 @@ unsafe fn finish_rare(prev: &'static Record, w: &Worker) {
         After::Loop | After::Yield => {}
         After::ExitToJoiner => {
             w.ended.bump();
+            super::ops::free_stack(w, prev);
             mark(prev, State::Done);
             prev.join.end_for_joiner();
             w.shared().one_ended();
@@ -90,6 +91,7 @@ unsafe fn finish_rare(prev: &'static Record, w: &Worker) {
 #[cold]
 fn exited(prev: &'static Record, w: &Worker) {
     w.ended.bump();
+    super::ops::free_stack(w, prev);
     mark(prev, State::Done);
     // Nothing of the record is read after this: a joiner may free it.
     match prev.join.end() {

@@ -30,8 +30,9 @@ use crate::preempt::site::{Count, Site};
 use crate::sched::idle::Sleep;
 use crate::sched::policy::Turns;
 use crate::sched::ring::Ring;
-use crate::slot::pool::FreeList;
+use crate::slot::cache::Cache;
 use crate::tcb::Record;
+use crate::tcb::stack::Stack;
 use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::Ordering;
 
@@ -44,10 +45,10 @@ pub(crate) struct Worker {
     pub ring: Ring<Record>,
     /// Which queue is asked first, and when.
     pub turns: Turns,
-    /// Free slots of the runtime's own stack class.
-    pub free: UnsafeCell<FreeList>,
-    /// A full batch in reserve, so that the pool is asked once in a batch at most.
-    pub reserve: UnsafeCell<FreeList>,
+    /// Free records.
+    pub records: UnsafeCell<Cache<Record>>,
+    /// Free stacks of the runtime's own class.
+    pub stacks: UnsafeCell<Cache<Stack>>,
     pub class: u32,
     /// The next thread id of this worker's block, and the end of the block.
     pub next_id: Cell<u64>,
@@ -134,6 +135,9 @@ pub(crate) fn leave_for(w: &Worker, prev: &Record, next: &Record) -> Next {
 
 #[inline(always)]
 fn dispatch(w: &Worker, prev: &Record, next: &Record) {
+    if next.unstarted.get() {
+        ops::begin(w, next);
+    }
     next.worker.set(core::ptr::from_ref(w).cast());
     w.site.switches.set(w.site.switches.get() + 1);
     if w.trace.is_on() {
