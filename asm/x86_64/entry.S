@@ -76,7 +76,7 @@ reveille_body:
     .cfi_def_cfa rsp, 8
     ret
     .cfi_restore_state
-3:  # first thread of this slot
+3:  # first thread of this stack
     mov [rax + {REGISTERED}], rsp
     mov rdi, [rax + {TOP}]
     xor esi, esi
@@ -91,6 +91,7 @@ reveille_body:
 4:  # glibc ended the thread; rsp and rbp are those of the registration, that is, of this frame
     # Cleanup handlers of the thread's own have left their buffer registered: the next thread registers anew.
     mov rdi, [rsp]
+    mov rdi, [rdi + {STACK}]
     mov qword ptr [rdi + {REGISTERED}], 0
     mov eax, 1
     jmp 2b

@@ -26,8 +26,18 @@ static PREVIOUS: [AtomicUsize; 65] = [const { AtomicUsize::new(0) }; 65];
 
 /// Installs the handler for `signo`, once in the life of the process.
 pub(crate) fn install(signo: i32) -> Result<(), nix::errno::Errno> {
-    super::install::once(signo, on_signal, &PREVIOUS[signo as usize])
+    super::install::once(signo, reveille_on_signal, &PREVIOUS[signo as usize])
 }
+
+unsafe extern "C" {
+    safe fn reveille_on_signal(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void);
+}
+
+core::arch::global_asm!(
+    include_str!("../../asm/x86_64/handler.S"),
+    handler = sym on_signal,
+    NOT_AC = const !(1i32 << 18),
+);
 
 extern "C" fn on_signal(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void) {
     if crate::context::start::is_start(info) {

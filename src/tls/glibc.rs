@@ -53,9 +53,28 @@ pub(crate) struct Glibc {
     /// Area of restartable sequences, and its size.
     pub rseq: isize,
     pub rseq_size: usize,
+    /// The loader's table of modules with thread-local variables.
+    pub slotinfo: SlotInfo,
     /// Bytes of a whole TLS block and its alignment.
     pub static_size: usize,
     pub static_align: usize,
+}
+
+/// The loader's list of tables `module number -> link map`, and two fields of a link map.
+#[derive(Debug)]
+pub(crate) struct SlotInfo {
+    /// Where the pointer to the first table is.
+    pub head: *const *const u8,
+    /// Offset of the pointer to the next table, and of the entries. The first word is their number.
+    pub next: usize,
+    pub entries: usize,
+    /// Bytes of an entry, and the offsets of its link map and of its generation.
+    pub entry_size: usize,
+    pub map: usize,
+    pub generation: usize,
+    /// In a link map: the module's number, and how far below the thread pointer its block is.
+    pub map_modid: usize,
+    pub map_offset: usize,
 }
 
 // SAFETY: addresses of code and of process-wide tables.
@@ -166,8 +185,23 @@ fn look_up() -> Result<Glibc, Error> {
         rseq,
         // The area that the kernel writes is at least the first 32 bytes, whatever the public size says.
         rseq_size: 32,
+        slotinfo: slot_info()?,
         static_size,
         static_align: static_align.max(64),
+    })
+}
+
+fn slot_info() -> Result<SlotInfo, Error> {
+    let head = field(c"_thread_db_rtld_global__dl_tls_dtv_slotinfo_list")?.offset;
+    Ok(SlotInfo {
+        head: symbol(c"_rtld_global")?.cast::<u8>().wrapping_add(head).cast_const().cast(),
+        next: field(c"_thread_db_dtv_slotinfo_list_next")?.offset,
+        entries: field(c"_thread_db_dtv_slotinfo_list_slotinfo")?.offset,
+        entry_size: size(c"_thread_db_sizeof_dtv_slotinfo")?,
+        map: field(c"_thread_db_dtv_slotinfo_map")?.offset,
+        generation: field(c"_thread_db_dtv_slotinfo_gen")?.offset,
+        map_modid: field(c"_thread_db_link_map_l_tls_modid")?.offset,
+        map_offset: field(c"_thread_db_link_map_l_tls_offset")?.offset,
     })
 }
 

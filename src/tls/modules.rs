@@ -14,7 +14,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// A stretch of static TLS: copy `image`, then zeros.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// Start, relative to the thread pointer.
     pub offset: isize,
@@ -23,22 +23,22 @@ pub(crate) struct Piece {
 }
 
 /// A module whose variables are allocated on first use in a thread.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dynamic {
     pub module: usize,
+    /// A thread's vector of this generation or later has this module's block at its number, if any.
+    pub generation: usize,
     pub image: Box<[u8]>,
     pub len: usize,
 }
 
 /// What to restore when a thread ends.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Modules {
     pub statics: Vec<Piece>,
     pub dynamics: Vec<Dynamic>,
-    /// Generation of the dynamic thread vector that the table belongs to.
-    pub generation: usize,
-    /// A module with static TLS, to bring a thread's vector up to date with.
-    static_module: usize,
+    /// No library was in the middle of its dlopen.
+    pub complete: bool,
     seen: Counts,
 }
 
@@ -53,15 +53,7 @@ impl Modules {
     /// Whether the set of loaded modules is still the table's.
     #[inline]
     pub(crate) fn up_to_date(&self) -> bool {
-        counts() == self.seen
-    }
-
-    /// Brings the running thread's dynamic vector to the loader's generation, so that none of its
-    /// entries is of a closed module whose number has been given away again.
-    pub(crate) fn refresh_vector(&self) {
-        let index = TlsIndex { module: self.static_module, offset: 0 };
-        // SAFETY: the executable's module is never closed.
-        unsafe { __tls_get_addr(&index) };
+        self.complete && counts() == self.seen
     }
 }
 
@@ -113,30 +105,17 @@ fn asked_counts() -> Counts {
 #[cold]
 fn rebuild() -> &'static Modules {
     let _lock = REBUILD.lock();
-    let mut table = Modules { seen: asked_counts(), ..Modules::default() };
+    let mut table = Modules { seen: asked_counts(), complete: true, ..Modules::default() };
     // SAFETY: the callback matches and gets the table.
     unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut table).cast()) };
-    table.generation = vector_generation(glibc::known(), hot::fs_base());
+    // SAFETY: null or a table; tables are never freed.
+    if let Some(same) = unsafe { CURRENT.load(Ordering::Acquire).as_ref() }.filter(|t| **t == table)
+    {
+        return same;
+    }
     let table = Box::leak(Box::new(table));
     CURRENT.store(table, Ordering::Release);
     table
-}
-
-/// Generation of the running thread's dynamic vector: the first word of entry 0.
-pub(crate) fn vector_generation(g: &Glibc, fs: usize) -> usize {
-    // SAFETY: `fs` is the running thread's; every block has a vector.
-    unsafe { **((fs + g.dtvp) as *const *const usize) }
-}
-
-/// `tls_index` of the TLS ABI.
-#[repr(C)]
-struct TlsIndex {
-    module: usize,
-    offset: usize,
-}
-
-unsafe extern "C" {
-    fn __tls_get_addr(index: *const TlsIndex) -> *mut u8;
 }
 
 unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
@@ -152,24 +131,61 @@ unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _: usize, out: *mut 
     let len = tls.p_memsz as usize;
     // SAFETY: the initial image of a loaded module; the loader's lock is held during the walk.
     let image = unsafe { core::slice::from_raw_parts(image, tls.p_filesz as usize) };
-    // The address in this thread; allocates here if the module's variables are dynamic.
-    let index = TlsIndex { module: info.dlpi_tls_modid, offset: 0 };
-    // SAFETY: the module is loaded: the loader's lock is held during the walk.
-    let here = unsafe { __tls_get_addr(&index) } as usize;
-    // SAFETY: returns the address of the running thread's errno, which lies in libc's own TLS.
-    let errno = unsafe { libc::__errno_location() } as usize;
-    if (here..here + len).contains(&errno) {
-        return 0; // libc keeps its own: malloc's cache stays warm, the rest is reset by name
-    }
-    let offset = (here as isize).wrapping_sub(hot::fs_base() as isize);
-    let static_size = glibc::known().static_size as isize;
-    if (-static_size..0).contains(&offset) {
-        table.static_module = table.static_module.max(1).min(info.dlpi_tls_modid);
-        split_around_hot_words(table, offset, image, len);
-    } else {
-        table.dynamics.push(Dynamic { module: info.dlpi_tls_modid, image: image.into(), len });
+    match place_of(glibc::known(), info.dlpi_tls_modid) {
+        Place::Unfinished => table.complete = false,
+        Place::Static(offset) => {
+            let libc = (offset..offset + len as isize).contains(&glibc::errno_offset());
+            if !libc {
+                split_around_hot_words(table, offset, image, len);
+            } // else libc keeps its own: malloc's cache stays warm, the rest is reset by name
+        }
+        Place::Dynamic(generation) => {
+            let module = info.dlpi_tls_modid;
+            table.dynamics.push(Dynamic { module, generation, image: image.into(), len });
+        }
     }
     0
+}
+
+/// Where a module's block is in each thread.
+enum Place {
+    /// So far from the thread pointer.
+    Static(isize),
+    /// Allocated when it is first used, in vectors of this generation or later.
+    Dynamic(usize),
+    /// Its dlopen(3) is under way: nobody uses its variables yet, its image is not relocated.
+    Unfinished,
+}
+
+/// Reads the loader's own table. The lock that dl_iterate_phdr(3) holds round its callback is held by
+/// dlclose(3) too while it takes entries away, so what is found here stays. Asking `__tls_get_addr` instead
+/// would deadlock: it wants a lock that dlclose takes before the one held here; and it would force a
+/// library that is just being opened to have a dynamic block.
+fn place_of(g: &Glibc, module: usize) -> Place {
+    let t = &g.slotinfo;
+    // SAFETY: the loader's tables, which only grow; the offsets are from its descriptors.
+    unsafe {
+        let (mut table, mut first) = (*t.head, 0);
+        while !table.is_null() {
+            let len = *table.cast::<usize>();
+            if module < first + len {
+                let entry = table.add(t.entries + (module - first) * t.entry_size);
+                let map = *entry.add(t.map).cast::<*const u8>();
+                if map.is_null() || *map.add(t.map_modid).cast::<usize>() != module {
+                    return Place::Unfinished;
+                }
+                let below = *map.add(t.map_offset).cast::<isize>();
+                return if (1..=g.static_size as isize).contains(&below) {
+                    Place::Static(-below)
+                } else {
+                    Place::Dynamic(*entry.add(t.generation).cast::<usize>())
+                };
+            }
+            first += len;
+            table = *table.add(t.next).cast::<*const u8>();
+        }
+    }
+    Place::Unfinished
 }
 
 /// Our own hot words lie in one of the modules and must keep their values.

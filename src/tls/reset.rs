@@ -79,7 +79,8 @@ unsafe fn re_image(g: &Glibc, fs: usize) {
             unsafe { re_image_dynamic(g, fs, table) };
         }
         // A library opened meanwhile may have been given room that the old table knew as another's.
-        if table.up_to_date() {
+        // One whose dlopen is under way will fill in its variables itself, in this block too.
+        if !table.complete || table.up_to_date() {
             return;
         }
     }
@@ -102,14 +103,15 @@ unsafe fn restore(at: *mut u8, image: &[u8], len: usize) {
 /// As [`reset`].
 #[cold]
 unsafe fn re_image_dynamic(g: &Glibc, fs: usize, table: &modules::Modules) {
-    if modules::vector_generation(g, fs) != table.generation {
-        table.refresh_vector();
-    }
     // SAFETY: the dynamic thread vector of this thread; entry -1 tells how many there are.
     unsafe {
         let dtv = *((fs + g.dtvp) as *const *const u8);
         let count = *dtv.sub(g.dtv_entry).cast::<usize>();
-        for d in table.dynamics.iter().filter(|d| d.module <= count) {
+        // Entry 0: the generation that the vector was last brought to. Entries of younger modules are still
+        // those of closed ones that had the same number.
+        let generation = *dtv.cast::<usize>();
+        let known = |d: &&modules::Dynamic| d.module <= count && d.generation <= generation;
+        for d in table.dynamics.iter().filter(known) {
             let at = *dtv.add(d.module * g.dtv_entry + g.dtv_val).cast::<usize>();
             // All ones: not allocated in this thread. Zero: the module is gone.
             if at != usize::MAX && at != 0 {

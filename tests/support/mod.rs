@@ -57,6 +57,7 @@ pub fn watched<T>(name: &str, report: impl Fn() -> String + Sync, f: impl FnOnce
         s.spawn(move || {
             if is_done.recv_timeout(hung()) == Err(mpsc::RecvTimeoutError::Timeout) {
                 eprintln!("{name} hangs: {}\nprogress {PROGRESS:?}", report());
+                reveille::dump::dump_threads();
                 std::process::abort();
             }
         });
