@@ -140,3 +140,4 @@ pub(crate) fn in_resume_window(rip: u64) -> bool {
 }
 
 core::arch::global_asm!(include_str!("../../asm/x86_64/switch.S"));
+core::arch::global_asm!(include_str!("../../asm/x86_64/leave.S"));
