@@ -5,7 +5,7 @@
 //! * by signal: the portable way of old thread libraries (R. S. Engelschall, "Portable Multithreading:
 //!   The Signal Stack Trick For User-Space Thread Creation", USENIX 2000). The new stack is made the
 //!   signal stack, a signal is sent to the own kernel thread, and the frame that the kernel pushes there
-//!   is converted. Four system calls.
+//!   is converted. Eight system calls, and a delivery.
 #![allow(unsafe_code)]
 
 use super::frame::{Checks, FrameRef};

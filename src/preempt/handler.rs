@@ -2,7 +2,7 @@
 //!
 //! It runs on the worker's signal stack with the tick's signal blocked, and
 //! 1. tells a tick from any other use of the signal by its siginfo, and passes others on
-//! 2. takes a [`Snapshot`](super::decide::Snapshot) and decides
+//! 2. takes a [`Snapshot`] and decides
 //! 3. to switch, copies the frame to the thread's own stack (or its spare area) as a context at rest,
 //!    and jumps to the worker's loop, which unblocks the signal and goes on
 //!
@@ -179,6 +179,8 @@ pub(super) fn pass_on_to(old: usize, signo: c_int, info: *mut libc::siginfo_t, u
     let Some(old) = (unsafe { (old as *const libc::sigaction).as_ref() }) else { return };
     match old.sa_sigaction {
         libc::SIG_IGN => {}
+        // The default action of these two is to do nothing: our handler stays.
+        libc::SIG_DFL if signo == libc::SIGURG || signo == libc::SIGWINCH => {}
         libc::SIG_DFL => {
             let _ = signal::restore(signo, old);
             // SAFETY: sends the signal again; it is delivered, with the default action, on return.

@@ -1,13 +1,15 @@
 //! Preemption: the tick, the decision, and the user's guard against it.
 //!
-//! * [`site`]: what the handler knows of the worker it interrupts
-//! * [`ticker`]: when ticks come
-//! * [`handler`]: the signal handler
-//! * [`overflow`]: the guard page
-//! * [`decide`]: whether to switch, as a pure function
-//! * [`guard`]: [`disable`] and [`checkpoint`]
+//! * `site`: what the handler knows of the worker it interrupts
+//! * `ticker`: when ticks come
+//! * `handler`: the signal handler
+//! * `overflow`: the guard page
+//! * `decide`: whether to switch, as a pure function
+//! * `guard`: [`disable`] and [`checkpoint`]
 //!
 //! This side imports nothing from the scheduler: it asks the worker through two functions in the site.
+//!
+#![doc = include_str!("../../docs/preemption.md")]
 #![allow(unsafe_code)]
 
 mod decide;
