@@ -210,7 +210,7 @@ pub(crate) fn free_stack(w: &Worker, r: &Record) {
     if stack.keep.get() {
         return;
     }
-    if stack.class.get() != w.class {
+    if stack.class.get() != w.class || r.outside.get() {
         return pool::put_stack(stack);
     }
     // SAFETY: as in `take_pair`.
