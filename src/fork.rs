@@ -17,7 +17,6 @@
 
 use crate::sys::membarrier;
 use crate::tcb::current;
-use crate::tcb::state::join;
 use crate::worker::{self, Shared};
 use crate::{lock, runtime, slot, tls};
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -54,8 +53,8 @@ extern "C" fn in_child() {
     tls::block::forget_anchors();
     runtime::forget_default();
     let own = current::get().map(|me| {
-        me.keep.set(true);
-        me.join.store(join::RUNNING, Ordering::Relaxed);
+        me.stack().keep.set(true);
+        me.join.reset();
         worker::of(me)
     });
     // SAFETY: runtimes are never freed.

@@ -1,6 +1,13 @@
-//! The atomics of the pure half: std's, or loom's under `--cfg loom`.
+//! The atomics of the pure half: the processor's, or loom's under `--cfg loom`.
+//!
+//! `protocol` and `sched` take theirs from here, so that what runs and what the models check is the same
+//! code. With `--cfg loom` the crate consists of those two modules.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+#[path = "prim/model.rs"]
+mod chosen;
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+#[path = "prim/real.rs"]
+mod chosen;
+
+pub(crate) use chosen::*;

@@ -6,15 +6,17 @@ use crate::error::{Error, ShutdownError};
 use crate::lock::slow::SlowLock;
 use crate::preempt::site::{Count, Site, Waits};
 use crate::preempt::{self, handler, ticker::Ticker};
+use crate::sched::idle::Sleep;
+use crate::sched::policy::Turns;
 use crate::sched::ring::Ring;
-use crate::slot::pool::FreeList;
+use crate::slot::cache::Cache;
 use crate::slot::{Layout, pool};
 use crate::stats::{RuntimeStats, Slice, WorkerStats};
 use crate::sys::membarrier;
 use crate::thread::{self, JoinHandle};
 use crate::trace::Trace;
 use crate::worker::shared::Settings;
-use crate::worker::{self, Shared, Sleep, Worker};
+use crate::worker::{self, Shared, Worker};
 use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use core::time::Duration;
@@ -266,14 +268,15 @@ fn new_worker(shared: &'static Shared, index: usize) -> Worker {
         },
         sole: Cell::new(s.workers == 1),
         ring: Ring::new(),
-        free: UnsafeCell::new(FreeList::new()),
-        reserve: UnsafeCell::new(FreeList::new()),
+        turns: Turns::default(),
+        records: UnsafeCell::new(Cache::new()),
+        stacks: UnsafeCell::new(Cache::new()),
         class: shared.class,
         next_id: Cell::new(0),
         last_id: Cell::new(0),
         shared: Cell::new(shared),
         index,
-        sleep: Sleep::new(),
+        sleep: Sleep::default(),
         home_rsp: Cell::new(0),
         home_fs: Cell::new(0),
         started: Count::new(),
@@ -292,7 +295,7 @@ fn waits(site: &Site) -> Waits {
     Waits {
         fresh: w.ring.len() != 0 || shared.arrivals.any(),
         sliced: shared.sliced.any(),
-        idle_worker: !w.sole.get() && shared.idle.load(Ordering::Relaxed) != 0,
+        idle_worker: !w.sole.get() && shared.idle.seems_any(),
     }
 }
 

@@ -1,15 +1,15 @@
 # Where a thread begins, and the frame that pthread_exit and cancellation come back to.
 #
-#     record            ->  the thread's record (its address is also the top of the stack)
-#     reveille_entry        rsp = record; outermost frame, backtraces end here
+#     top of the stack  ->  the cancellation buffer
+#     reveille_entry        rsp = top; outermost frame, backtraces end here
 #       thread_main         (Rust) catches panics
-#         reveille_body     registers the cancellation buffer kept in the record
+#         reveille_body     registers the cancellation buffer
 #           body            (Rust) the closure
 #
 # glibc ends a thread by unwinding to the frame that registered a cancellation buffer and then jumping
 # into the buffer. A function that returns twice cannot be written in Rust, hence this one. The frame
-# lies at the same address for every thread of a slot (nothing of variable size is above it), so the
-# buffer is filled and registered once for each slot: the record remembers at which rsp.
+# lies at the same address for every thread of a stack (nothing of variable size is above it), so the
+# buffer is filled and registered once for each stack, which remembers at which rsp.
 #
 # reveille_entry   in   rax, rdx  carried over by the switch: the record left, the worker
 #                  comes back from thread_main with the next context, and goes to it
@@ -28,11 +28,12 @@ reveille_entry:
     mov rdi, rax
     mov rsi, rdx
     call {start}
-    # The thread has ended, preemption is off; rax, rdx: the next record, the worker. rsp is the record.
+    # The thread has ended, preemption is off; rax, rdx: the next record, the worker.
     mov rsi, [rax + {RSP}]
     mov r8, rdx
     mov rdx, [rax + {FS}]
-    mov rcx, rsp
+    mov rcx, qword ptr [rip + reveille_hot@GOTTPOFF]
+    mov rcx, qword ptr fs:[rcx + {RECORD}]
     jmp reveille_jump
     .cfi_endproc
     .size reveille_entry, . - reveille_entry
@@ -58,7 +59,8 @@ reveille_body:
     .cfi_offset r13, -40
     .cfi_offset r14, -48
     .cfi_offset r15, -56
-    cmp [rdi + {REGISTERED}], rsp
+    mov rax, [rdi + {STACK}]
+    cmp [rax + {REGISTERED}], rsp
     jne 3f
 1:  mov rdi, [rsp]
     call [rdi + {BODY}]
@@ -74,20 +76,22 @@ reveille_body:
     .cfi_def_cfa rsp, 8
     ret
     .cfi_restore_state
-3:  # first thread of this slot
-    mov [rdi + {REGISTERED}], rsp
-    lea rdi, [rdi + {JMPBUF}]
+3:  # first thread of this stack
+    mov [rax + {REGISTERED}], rsp
+    mov rdi, [rax + {TOP}]
     xor esi, esi
     call __sigsetjmp@PLT
     test eax, eax
     jnz 4f
     mov rdi, [rsp]
-    lea rdi, [rdi + {JMPBUF}]
+    mov rdi, [rdi + {STACK}]
+    mov rdi, [rdi + {TOP}]
     call __pthread_register_cancel@PLT
     jmp 1b
 4:  # glibc ended the thread; rsp and rbp are those of the registration, that is, of this frame
     # Cleanup handlers of the thread's own have left their buffer registered: the next thread registers anew.
     mov rdi, [rsp]
+    mov rdi, [rdi + {STACK}]
     mov qword ptr [rdi + {REGISTERED}], 0
     mov eax, 1
     jmp 2b

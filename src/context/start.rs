@@ -27,8 +27,8 @@ pub(crate) unsafe fn by_context(r: &'static Record) -> Result<(), Error> {
     let uc = uc.as_mut_ptr();
     // SAFETY: a zeroed structure of our own; the stack is the slot's.
     unsafe {
-        (*uc).uc_stack.ss_sp = r.lo.get() as *mut c_void;
-        (*uc).uc_stack.ss_size = r.top() - r.lo.get();
+        (*uc).uc_stack.ss_sp = r.stack().lo.get() as *mut c_void;
+        (*uc).uc_stack.ss_size = r.stack().top.get() - r.stack().lo.get();
         ucontext::makecontext(uc, crate::worker::start::begin_converted, &[]);
         let greg = |i: i32| (*uc).uc_mcontext.gregs[i as usize] as u64;
         let target = greg(libc::REG_RSP) - (RED_ZONE + RESUME_WORDS) as u64;
@@ -69,7 +69,7 @@ const CLEAN_FLAGS: u64 = 0x202;
 
 /// Where the preempted context goes: below `rsp` and its red zone.
 fn place(r: &Record, rsp: usize) -> *mut Saved {
-    debug_assert!(rsp <= r.top());
+    debug_assert!(rsp <= r.stack().top.get());
     let size = size_of::<Saved>() + super::xsave_size();
     ((rsp - RED_ZONE - RESUME_WORDS - size) & !63) as *mut Saved
 }
@@ -97,7 +97,7 @@ unsafe fn rest(r: &Record, saved: *mut Saved) {
 pub(crate) unsafe fn by_signal(r: &'static Record, signo: i32) -> Result<(), Error> {
     // The context will lie at the top, the frame that it is made from well below.
     let room = size_of::<Saved>() + super::xsave_size() + 4096;
-    let (lo, hi) = (r.lo.get(), (r.top() - room) & !4095);
+    let (lo, hi) = (r.stack().lo.get(), (r.stack().top.get() - room) & !4095);
     hot::off();
     // SAFETY: the slot is the caller's; the old stack is put back below; preemption is off, so this is one
     // kernel thread throughout.
@@ -158,7 +158,7 @@ pub(crate) unsafe fn capture(uc: *mut libc::ucontext_t) {
     // SAFETY: `starting` is the record that `by_signal` is starting, whose stack this is.
     unsafe {
         let r = &*(*hot::of(hot::fs_base())).starting.cast::<Record>();
-        let rsp = r.top() - 8; // as after a call
+        let rsp = r.stack().top.get() - 8; // as after a call
         let saved = place(r, rsp);
         let frame = crate::preempt::handler::Frame::new(uc);
         frame.save(saved as usize);

@@ -18,25 +18,26 @@ pub(crate) struct Rest {
 
 static_assertions::const_assert!(size_of::<Rest>() == 64);
 
-/// Puts the running thread's control words into a context at rest. Reading the x87 word is dear, so it
-/// is taken to be the usual one while the control bits of MXCSR are: fenv.h changes both together.
+/// The running thread's MXCSR and x87 control word. Reading the latter is dear, so it is taken to be the
+/// usual one while the control bits of MXCSR are: fenv.h changes both together.
 #[inline(always)]
-pub(crate) fn store_control_words(rest: &mut Rest) {
+pub(crate) fn control_words() -> (u32, u16) {
     const STATUS: u32 = 0x3f;
-    // SAFETY: stores to the members.
+    let (mut mxcsr, mut x87) = (0u32, super::xstate::X87_DEFAULT);
+    // SAFETY: stores to locals.
     unsafe {
         core::arch::asm!(
-            "stmxcsr dword ptr [{m}]", m = in(reg) &raw mut rest.mxcsr,
+            "stmxcsr dword ptr [{m}]", m = in(reg) &raw mut mxcsr,
             options(nostack, preserves_flags)
         );
-        rest.x87 = super::xstate::X87_DEFAULT;
-        if rest.mxcsr & !STATUS != super::xstate::MXCSR_DEFAULT {
+        if mxcsr & !STATUS != super::xstate::MXCSR_DEFAULT {
             core::arch::asm!(
-                "fnstcw word ptr [{x}]", x = in(reg) &raw mut rest.x87,
+                "fnstcw word ptr [{x}]", x = in(reg) &raw mut x87,
                 options(nostack, preserves_flags)
             );
         }
     }
+    (mxcsr, x87)
 }
 
 /// General registers of a preempted context; the extended state follows at a multiple of 64.
@@ -88,12 +89,7 @@ pub(crate) struct Carry {
     pub worker: *const (),
 }
 
-// Panics and glibc's forced unwinding pass through this frame.
-unsafe extern "C-unwind" {
-    /// Runs `record.body` under a cancellation buffer; 1 if glibc ended the thread.
-    pub(crate) fn reveille_body(record: &crate::tcb::Record) -> i32;
-}
-
+#[allow(improper_ctypes)] // the assembly knows a record by the offsets it is given
 unsafe extern "C" {
     /// Saves the running context to `*save` and resumes the one at `rsp` with FS base `fs`.
     pub(crate) fn reveille_switch(
@@ -125,6 +121,12 @@ unsafe extern "C" {
     pub(crate) fn reveille_unpreempt();
     static reveille_unpreempt_window: u8;
     static reveille_unpreempt_window_end: u8;
+}
+
+#[allow(improper_ctypes)] // as above
+unsafe extern "C-unwind" {
+    /// Runs `record.body` under a cancellation buffer; 1 if glibc ended the thread. A panic passes through.
+    pub(crate) fn reveille_body(record: &crate::tcb::Record) -> i32;
 }
 
 /// Whether `rip` lies where a resumed thread has its flag clear but not yet all its registers.
@@ -166,7 +168,9 @@ core::arch::global_asm!(
     start = sym crate::worker::reveille_start,
     RSP = const offset_of!(crate::tcb::Record, rsp),
     FS = const offset_of!(crate::tcb::Record, fs),
-    REGISTERED = const offset_of!(crate::tcb::Record, registered),
+    RECORD = const offset_of!(crate::tls::hot::HotWords, record),
+    STACK = const offset_of!(crate::tcb::Record, stack),
+    REGISTERED = const offset_of!(crate::tcb::stack::Stack, registered),
+    TOP = const offset_of!(crate::tcb::stack::Stack, top),
     BODY = const offset_of!(crate::tcb::Record, body),
-    JMPBUF = const offset_of!(crate::tcb::Record, unwind_buf),
 );

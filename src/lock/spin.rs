@@ -6,6 +6,7 @@
 //! gives the processor away after a bounded number of rounds, for the case that the kernel has
 //! descheduled the holder.
 
+use crate::protocol::spin;
 use crate::tls::hot;
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -32,24 +33,8 @@ impl<T> SpinLock<T> {
     #[inline]
     pub(crate) fn lock(&self) -> SpinGuard<'_, T> {
         hot::off();
-        if self.held.swap(true, Ordering::Acquire) {
-            self.wait();
-        }
+        spin::acquire(&self.held);
         SpinGuard { lock: self, _not_send: core::marker::PhantomData }
-    }
-
-    #[cold]
-    fn wait(&self) {
-        let mut rounds = 0u32;
-        while self.held.load(Ordering::Relaxed) || self.held.swap(true, Ordering::Acquire) {
-            rounds += 1;
-            if rounds.is_multiple_of(128) {
-                // SAFETY: no arguments.
-                unsafe { libc::sched_yield() };
-            } else {
-                core::hint::spin_loop();
-            }
-        }
     }
 
     /// The data, without the lock.
@@ -99,7 +84,7 @@ impl<T> DerefMut for SpinGuard<'_, T> {
 impl<T> Drop for SpinGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.lock.held.store(false, Ordering::Release);
+        spin::release(&self.lock.held);
         let _due = hot::on();
     }
 }

@@ -28,8 +28,18 @@ static PREVIOUS: [AtomicUsize; 65] = [const { AtomicUsize::new(0) }; 65];
 
 /// Installs the handler for `signo`, once in the life of the process.
 pub(crate) fn install(signo: i32) -> Result<(), nix::errno::Errno> {
-    super::install::once(signo, on_signal, &PREVIOUS[signo as usize])
+    super::install::once(signo, reveille_on_signal, &PREVIOUS[signo as usize])
 }
+
+unsafe extern "C" {
+    safe fn reveille_on_signal(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void);
+}
+
+core::arch::global_asm!(
+    include_str!("../../asm/x86_64/handler.S"),
+    handler = sym on_signal,
+    NOT_AC = const !(1i32 << 18),
+);
 
 extern "C" fn on_signal(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void) {
     if crate::context::start::is_start(info) {
@@ -146,7 +156,7 @@ fn place_for(record: &Record, rsp: usize, xstate_len: usize) -> usize {
     /// Frames of the code that runs below the saved state before it is resumed, unoptimized.
     const BELOW: usize = 4096;
     let size = size_of::<Saved>() + xstate_len;
-    let (lo, top) = (record.lo.get(), record.top());
+    let (lo, top) = (record.stack().lo.get(), record.stack().top.get());
     let own = (lo..=top).contains(&rsp);
     if own && rsp - lo < RED_ZONE + RESUME_WORDS {
         return 0;
@@ -155,7 +165,7 @@ fn place_for(record: &Record, rsp: usize, xstate_len: usize) -> usize {
     if own && rsp - lo > room {
         (rsp - RED_ZONE - RESUME_WORDS - size) & !63
     } else {
-        let spare_end = record.lo.get() - crate::sys::memory::PAGE;
+        let spare_end = lo - crate::sys::memory::PAGE;
         (spare_end - size) & !63
     }
 }

@@ -34,7 +34,8 @@ extern "C" fn on_fault(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void
 }
 
 fn in_guard(r: &Record, address: usize) -> bool {
-    (r.lo.get() - PAGE..r.lo.get()).contains(&address)
+    let lo = r.stack().lo.get();
+    (lo - PAGE..lo).contains(&address)
 }
 
 fn report(me: &Record) -> ! {
@@ -45,7 +46,7 @@ fn report(me: &Record) -> ! {
     write("' (reveille thread ");
     write_number(me.id.load(Ordering::Relaxed));
     write(") has overflowed its stack of ");
-    write_number((me.top() - me.lo.get()) as u64);
+    write_number((me.stack().top.get() - me.stack().lo.get()) as u64);
     write(" bytes\nfatal runtime error: stack overflow, aborting\n");
     abort()
 }

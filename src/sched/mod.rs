@@ -4,9 +4,15 @@
 //! simulator. `worker` is what puts it to use.
 #![allow(unsafe_code)]
 
+pub(crate) mod flow;
+pub(crate) mod idle;
 pub(crate) mod list;
+#[cfg(all(test, loom))]
+mod models;
 pub(crate) mod policy;
 pub(crate) mod ring;
+#[cfg(all(test, not(loom)))]
+mod sim;
 
 /// Something that can stand in an intrusive list.
 pub(crate) trait Linked {

@@ -10,22 +10,31 @@
 
 use crate::prim::{AtomicPtr, AtomicU32, Ordering};
 
-/// Entries of a ring; more go to the shared list.
-pub(crate) const SIZE: usize = if cfg!(loom) { 4 } else { 256 };
-const MASK: u32 = SIZE as u32 - 1;
+/// Entries of a worker's ring; more go to the shared list.
+pub(crate) const SIZE: usize = 256;
 
-/// See the module's documentation.
-pub(crate) struct Ring<T> {
+/// See the module's documentation. `N` is a power of two.
+pub(crate) struct Ring<T, const N: usize = SIZE> {
     head: AtomicU32,
     tail: AtomicU32,
-    entries: [AtomicPtr<T>; SIZE],
+    entries: [AtomicPtr<T>; N],
 }
 
-impl<T> Ring<T> {
-    pub(crate) fn new() -> Ring<T> {
+impl<T, const N: usize> Ring<T, N> {
+    const MASK: u32 = {
+        assert!(N.is_power_of_two());
+        N as u32 - 1
+    };
+
+    pub(crate) fn new() -> Ring<T, N> {
+        Ring::starting_at(0)
+    }
+
+    /// An empty ring whose indices have come to `index`.
+    pub(crate) fn starting_at(index: u32) -> Ring<T, N> {
         Ring {
-            head: AtomicU32::new(0),
-            tail: AtomicU32::new(0),
+            head: AtomicU32::new(index),
+            tail: AtomicU32::new(index),
             entries: core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut())),
         }
     }
@@ -42,10 +51,10 @@ impl<T> Ring<T> {
     pub(crate) fn push(&self, entry: *const T) -> Result<(), *const T> {
         let tail = self.tail.load(Ordering::Relaxed);
         let head = self.head.load(Ordering::Acquire);
-        if tail.wrapping_sub(head) as usize >= SIZE {
+        if tail.wrapping_sub(head) as usize >= N {
             return Err(entry);
         }
-        self.entries[(tail & MASK) as usize].store(entry.cast_mut(), Ordering::Relaxed);
+        self.entries[(tail & Self::MASK) as usize].store(entry.cast_mut(), Ordering::Relaxed);
         self.tail.store(tail.wrapping_add(1), Ordering::Release);
         Ok(())
     }
@@ -58,7 +67,7 @@ impl<T> Ring<T> {
             if head == self.tail.load(Ordering::Relaxed) {
                 return None;
             }
-            let entry = self.entries[(head & MASK) as usize].load(Ordering::Relaxed);
+            let entry = self.entries[(head & Self::MASK) as usize].load(Ordering::Relaxed);
             let next = head.wrapping_add(1);
             if sole {
                 self.head.store(next, Ordering::Relaxed);
@@ -73,7 +82,7 @@ impl<T> Ring<T> {
 
     /// Thief: moves half of the entries (rounded up) to `to`, which is the thief's own and empty.
     /// Returns how many came.
-    pub(crate) fn steal_into(&self, to: &Ring<T>) -> usize {
+    pub(crate) fn steal_into(&self, to: &Ring<T, N>) -> usize {
         loop {
             let head = self.head.load(Ordering::Acquire);
             let tail = self.tail.load(Ordering::Acquire);
@@ -81,17 +90,18 @@ impl<T> Ring<T> {
             if there == 0 {
                 return 0;
             }
-            if there > SIZE {
+            if there > N {
                 continue; // head moved between the two loads
             }
             let n = there.div_ceil(2);
             let base = to.tail.load(Ordering::Relaxed);
-            let room = SIZE - base.wrapping_sub(to.head.load(Ordering::Acquire)) as usize;
+            let room = N - base.wrapping_sub(to.head.load(Ordering::Acquire)) as usize;
             let n = n.min(room);
             for i in 0..n as u32 {
-                let entry =
-                    self.entries[(head.wrapping_add(i) & MASK) as usize].load(Ordering::Relaxed);
-                to.entries[(base.wrapping_add(i) & MASK) as usize].store(entry, Ordering::Relaxed);
+                let entry = self.entries[(head.wrapping_add(i) & Self::MASK) as usize]
+                    .load(Ordering::Relaxed);
+                to.entries[(base.wrapping_add(i) & Self::MASK) as usize]
+                    .store(entry, Ordering::Relaxed);
             }
             let next = head.wrapping_add(n as u32);
             if self.head.compare_exchange(head, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {

@@ -1,37 +1,40 @@
-//! Slots: where threads live. A slot is a stack with a guard page, a record and a TLS block, in one
-//! stretch of memory that is reserved lazily and never given back (invariant S1).
+//! Slots: where threads live. A slot is a stack with a guard page and a TLS block, in one stretch of memory
+//! that is reserved lazily and never given back (invariant S1).
 //!
 //! ```text
 //!   low                                                                              high
-//!   | spare | guard | stack ............................ | record | static TLS | TCB | colour |
-//!   |       |       |lo                           record = top of stack        fs            end
+//!   | spare | guard | stack .................... | unwind buffer | static TLS | TCB | colour |
+//!   |       |       |lo                       top|                            |fs           end
 //! ```
 //!
 //! * `spare` is touched only if a thread is preempted where its stack has no room for the saved state.
 //! * The stride between slots is an odd number of pages and the upper end is shifted by a colour, so
 //!   that the hot lines of many threads do not fall into the same cache sets.
+//! * What the runtime knows of a slot ([`Stack`]) and of a thread ([`Record`]) lies in slabs apart from it:
+//!   spawning a thread touches no slot, and a finished one that nobody has joined holds none.
 //!
 //! Making a slot allocates (glibc's TLS vector), so it happens in thread context with preemption on;
 //! taking one from the pool does not.
 #![allow(unsafe_code)]
 
+pub(crate) mod cache;
 mod carve;
 pub(crate) mod pool;
+pub(crate) mod slab;
 
 use crate::context::x86_64::Saved;
 use crate::error::{Error, Kind};
 use crate::sys::memory::{self, PAGE};
 use crate::sys::signal;
-use crate::tcb::Record;
+use crate::tcb::stack::{Stack, UNWIND_BUF};
 use crate::tls::{self, block, glibc, hot};
-use core::sync::atomic::Ordering;
 use std::io;
 
 /// Stack size of a thread when nothing else is asked for: std's, 2 MiB.
 pub(crate) const DEFAULT_STACK: usize = 2 << 20;
 /// The largest stack that can be asked for.
 const MAX_STACK: usize = 1 << 36;
-/// Room above the stack: TLS block, record, colours.
+/// Different shifts of the upper end, in cache lines.
 const COLOURS: usize = 24;
 /// Stack that the runtime's own frames and a saved context may need at the worst moment.
 const MIN_STACK: usize = 16 << 10;
@@ -56,7 +59,7 @@ impl Layout {
             return Err(Kind::StackTooLarge(stack, MAX_STACK).into());
         }
         let g = glibc::get()?;
-        let upper = g.static_size + size_of::<Record>() + 64 * COLOURS + 128;
+        let upper = g.static_size + UNWIND_BUF + 64 * COLOURS + 128;
         let spare = spare_size();
         let pages = (spare + PAGE + stack + upper).div_ceil(PAGE);
         Ok(Layout { stride: (pages | 1) * PAGE, spare })
@@ -65,7 +68,7 @@ impl Layout {
     /// Bytes of usable stack that threads of this layout have at least.
     pub(crate) fn usable(&self) -> usize {
         let g = glibc::known();
-        self.stride - self.spare - PAGE - g.static_size - size_of::<Record>() - 64 * COLOURS - 128
+        self.stride - self.spare - PAGE - g.static_size - UNWIND_BUF - 64 * COLOURS - 128
     }
 }
 
@@ -80,7 +83,7 @@ fn spare_size() -> usize {
     (size_of::<Saved>() + crate::context::xsave_size() + 128 + RESUME_FRAMES).next_multiple_of(PAGE)
 }
 
-/// Makes the slot at `base` from fresh zeroed memory: guard, TLS block, record.
+/// Makes the slot at `base` from fresh zeroed memory: guard and TLS block.
 ///
 /// # Safety
 /// `[base, base + stride)` is ours, zeroed, used by nobody, never freed. Preemption is on.
@@ -89,14 +92,14 @@ unsafe fn make(
     number: usize,
     layout: &Layout,
     class: u32,
-) -> Result<&'static Record, Error> {
+) -> Result<&'static Stack, Error> {
     let place = Place::new(base, number, layout);
     // SAFETY: the caller's promise.
     unsafe { place.protect()? };
     // SAFETY: as above; anchors exist, so the template does.
     unsafe { block::make(glibc::known(), place.fs, place.lo, place.end - place.lo)? };
     // SAFETY: the block is complete.
-    Ok(unsafe { place.record(class) })
+    unsafe { place.describe(class) }
 }
 
 /// Makes the anchors: two slots whose blocks glibc makes itself.
@@ -107,7 +110,7 @@ unsafe fn make_anchors(
     slots: [(usize, usize); 2],
     layout: &Layout,
     class: u32,
-) -> Result<[&'static Record; 2], Error> {
+) -> Result<[&'static Stack; 2], Error> {
     let g = glibc::known();
     let places = slots.map(|(base, number)| Place::new(base, number, layout));
     for p in &places {
@@ -125,12 +128,8 @@ unsafe fn make_anchors(
             )));
         }
     }
-    for p in &places {
-        // SAFETY: the kernel threads used this part for their stacks, where the records are: zero again.
-        unsafe { core::ptr::write_bytes(p.record as *mut u8, 0, size_of::<Record>()) };
-    }
     // SAFETY: the blocks are complete and their kernel threads gone.
-    Ok(places.map(|p| unsafe { p.record(class) }))
+    unsafe { Ok([places[0].describe(class)?, places[1].describe(class)?]) }
 }
 
 /// Addresses of the parts of a slot.
@@ -138,7 +137,7 @@ struct Place {
     spare: usize,
     guard: usize,
     lo: usize,
-    record: usize,
+    top: usize,
     fs: usize,
     end: usize,
 }
@@ -151,9 +150,9 @@ impl Place {
         // Where glibc puts a thread block at the end of a stack that it is given.
         let fs = (end - g.sizeof_pthread) & !(g.static_align - 1);
         let tls = fs - (g.static_size - g.sizeof_pthread).next_multiple_of(64);
-        let record = (tls - size_of::<Record>()) & !63;
+        let top = (tls - UNWIND_BUF) & !63;
         let guard = base + layout.spare;
-        Place { spare: base, guard, lo: guard + PAGE, record, fs, end }
+        Place { spare: base, guard, lo: guard + PAGE, top, fs, end }
     }
 
     /// # Safety
@@ -164,32 +163,29 @@ impl Place {
         unsafe {
             memory::guard(self.guard as *mut u8, PAGE).map_err(no_guard)?;
             // Two pages are touched in any case; one call is cheaper than two faults.
-            let first = (self.record - 1024) & !(PAGE - 1);
+            let first = (self.top - 1024) & !(PAGE - 1);
             memory::populate(first as *mut u8, (self.end - first).next_multiple_of(PAGE));
         }
         Ok(())
     }
 
-    /// Fills in the record and the hot words.
+    /// Describes the finished slot, and sets its hot words.
     ///
     /// # Safety
     /// The slot's block is complete; nobody else knows of it.
-    unsafe fn record(&self, class: u32) -> &'static Record {
-        // SAFETY: zeroed memory is a valid Record (null pointers, None, zero discriminants); never freed.
-        let record = unsafe { &*(self.record as *const Record) };
-        record.fs.set(self.fs);
-        record.lo.set(self.lo);
-        record.spare.set(self.spare);
-        record.class.set(class);
-        record.id.store(0, Ordering::Relaxed);
+    unsafe fn describe(&self, class: u32) -> Result<&'static Stack, Error> {
+        let stack = slab::stack()?;
+        stack.fs.set(self.fs);
+        stack.top.set(self.top);
+        stack.lo.set(self.lo);
+        stack.spare.set(self.spare);
+        stack.class.set(class);
         // SAFETY: the block is live and nobody runs on it.
         unsafe {
             let words = hot::of(self.fs);
             (*words).off = 1;
             (*words).pending = 0;
-            (*words).record = self.record as *mut ();
         }
-        crate::dump::register(record);
-        record
+        Ok(stack)
     }
 }

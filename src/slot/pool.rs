@@ -1,65 +1,48 @@
-//! The pool of free slots: for each stack size a class, in each class batches of free slots.
-//!
-//! A worker keeps a small cache of the class it uses most and trades whole batches with the pool, so
-//! that the common spawn and join touch nothing shared. All lists are intrusive: no allocation.
+//! What is free and at no worker: records, and for each stack size a class of stacks.
 
+use super::cache::{BATCH, Batches, FreeList};
 use super::carve::Carver;
-use super::{Layout, make, make_anchors};
+use super::{Layout, make, make_anchors, slab};
 use crate::error::{Error, Kind};
 use crate::lock::slow::SlowLock;
 use crate::lock::spin::SpinLock;
 use crate::tcb::Record;
-use crate::tls::{block, glibc, hot, reset};
-use core::ptr;
+use crate::tcb::stack::Stack;
+use crate::tls::{block, glibc, hot, reset as tls_reset};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// Different stack sizes that one process may use.
 const CLASSES: usize = 64;
-/// Slots in a batch.
-pub(crate) const BATCH: u32 = 64;
 
-/// A list of free slots linked by `Record::next`.
-pub(crate) struct FreeList {
-    head: *const Record,
-    pub len: u32,
-}
-
-impl FreeList {
-    pub(crate) const fn new() -> FreeList {
-        FreeList { head: ptr::null(), len: 0 }
-    }
-
-    #[inline(always)]
-    pub(crate) fn push(&mut self, r: &'static Record) {
-        r.next.set(self.head);
-        self.head = r;
-        self.len += 1;
-    }
-
-    #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<&'static Record> {
-        // SAFETY: the head is null or a free slot's record, which is never freed.
-        let r = unsafe { self.head.as_ref()? };
-        self.head = r.next.get();
-        self.len -= 1;
-        Some(r)
-    }
-}
-
-/// One stack size.
+/// Stacks of one size.
 struct Class {
     layout: Layout,
-    free: FreeList,
-    /// Full batches, linked by the `target` of their first slot.
-    batches: *const Record,
+    free: FreeList<Stack>,
+    batches: Batches<Stack>,
     carver: Carver,
 }
 
-// SAFETY: the addresses are of records that are free, hence owned by the pool.
-unsafe impl Send for Class {}
+impl Class {
+    const fn new(layout: Layout) -> Class {
+        Class { layout, free: FreeList::new(), batches: Batches::new(), carver: Carver::new() }
+    }
+}
 
-static POOL: [SpinLock<Option<Class>>; CLASSES] = [const { SpinLock::new(None) }; CLASSES];
+/// Records without a thread.
+struct Records {
+    free: FreeList<Record>,
+    batches: Batches<Record>,
+}
+
+// SAFETY: the addresses are of entries that are free, hence owned by the pool.
+unsafe impl Send for Class {}
+// SAFETY: as above.
+unsafe impl Send for Records {}
+
+static STACKS: [SpinLock<Option<Class>>; CLASSES] = [const { SpinLock::new(None) }; CLASSES];
 static CLASSES_USED: AtomicUsize = AtomicUsize::new(0);
+static RECORDS: SpinLock<Records> =
+    SpinLock::new(Records { free: FreeList::new(), batches: Batches::new() });
 /// Serializes the adding of classes and the making of anchors (thread context, preemption on).
 static ADD: SlowLock = SlowLock::new();
 
@@ -69,7 +52,7 @@ pub(crate) fn prepare(layout: &Layout) -> Result<u32, Error> {
     glibc::get()?;
     anchor(class)?;
     if let Some(t) = block::template() {
-        reset::prepare(glibc::known(), t.probes);
+        tls_reset::prepare(glibc::known(), t.probes);
     }
     Ok(class)
 }
@@ -78,7 +61,7 @@ pub(crate) fn prepare(layout: &Layout) -> Result<u32, Error> {
 pub(crate) fn class_of(layout: &Layout) -> Result<u32, Error> {
     let find = || {
         (0..CLASSES_USED.load(Ordering::Acquire))
-            .find(|&i| POOL[i].lock().as_ref().is_some_and(|c| c.layout == *layout))
+            .find(|&i| STACKS[i].lock().as_ref().is_some_and(|c| c.layout == *layout))
     };
     if let Some(i) = find() {
         return Ok(i as u32);
@@ -92,24 +75,19 @@ pub(crate) fn class_of(layout: &Layout) -> Result<u32, Error> {
         let what = "more than 64 different stack sizes in one process";
         return Err(Kind::Unsupported(what, "round the sizes that you ask for").into());
     }
-    *POOL[i].lock() = Some(Class {
-        layout: *layout,
-        free: FreeList::new(),
-        batches: ptr::null(),
-        carver: Carver::new(),
-    });
+    *STACKS[i].lock() = Some(Class::new(*layout));
     CLASSES_USED.store(i + 1, Ordering::Release);
     Ok(i as u32)
 }
 
-/// A free slot of the class, made if none is left. Thread context, preemption on.
-pub(crate) fn get(class: u32) -> Result<&'static Record, Error> {
-    if let Some(r) = take(class) {
-        return Ok(r);
+/// A free stack of the class, made if none is left. Thread context, preemption on.
+pub(crate) fn stack(class: u32) -> Result<&'static Stack, Error> {
+    if let Some(s) = free_stack(class) {
+        return Ok(s);
     }
     anchor(class)?;
-    if let Some(r) = take(class) {
-        return Ok(r);
+    if let Some(s) = free_stack(class) {
+        return Ok(s);
     }
     let (layout, (base, number)) = carve(class)?;
     // SAFETY: the carver gives each stretch away once. If making fails the stretch is abandoned.
@@ -118,50 +96,81 @@ pub(crate) fn get(class: u32) -> Result<&'static Record, Error> {
     made
 }
 
-/// A batch for a worker's cache, or what there is. Does not allocate; preemption may be off.
-pub(crate) fn take_batch(class: u32) -> FreeList {
-    let mut pool = POOL[class as usize].lock();
+/// A free record, made if none is left.
+pub(crate) fn record() -> Result<&'static Record, Error> {
+    let mut pool = RECORDS.lock();
+    if let Some(r) = pool.free.pop() {
+        return Ok(r);
+    }
+    if let Some(batch) = pool.batches.pop() {
+        pool.free = batch;
+    } else {
+        for _ in 0..BATCH {
+            // One that cannot be made is missed only if none can.
+            let Ok(r) = slab::record() else { break };
+            pool.free.push(r);
+        }
+    }
+    match pool.free.pop() {
+        Some(r) => Ok(r),
+        None => slab::record(),
+    }
+}
+
+/// A batch of records, or what there is.
+pub(super) fn take_records() -> FreeList<Record> {
+    let mut pool = RECORDS.lock();
+    match pool.batches.pop() {
+        Some(batch) => batch,
+        None => core::mem::replace(&mut pool.free, FreeList::new()),
+    }
+}
+
+pub(super) fn give_records(batch: FreeList<Record>) {
+    RECORDS.lock().batches.push(batch);
+}
+
+/// Gives one record back.
+pub(crate) fn put_record(r: &'static Record) {
+    RECORDS.lock().free.push(r);
+}
+
+/// A batch of stacks, or what there is.
+pub(super) fn take_stacks(class: u32) -> FreeList<Stack> {
+    let mut pool = STACKS[class as usize].lock();
     let Some(c) = pool.as_mut() else { return FreeList::new() };
-    // SAFETY: null or the first slot of a free batch.
-    if let Some(first) = unsafe { c.batches.as_ref() } {
-        c.batches = first.target.get();
-        return FreeList { head: first, len: BATCH };
-    }
-    core::mem::replace(&mut c.free, FreeList::new())
-}
-
-/// Gives a full batch back. Does not allocate; preemption may be off.
-pub(crate) fn give_batch(class: u32, batch: FreeList) {
-    debug_assert_eq!(batch.len, BATCH);
-    let mut pool = POOL[class as usize].lock();
-    let Some(c) = pool.as_mut() else { return };
-    // SAFETY: a full batch has a first slot, which is free.
-    unsafe { (*batch.head).target.set(c.batches) };
-    c.batches = batch.head;
-}
-
-/// Gives one slot back. Does not allocate; preemption may be off.
-pub(crate) fn put(r: &'static Record) {
-    if let Some(c) = POOL[r.class.get() as usize].lock().as_mut() {
-        c.free.push(r);
+    match c.batches.pop() {
+        Some(batch) => batch,
+        None => core::mem::replace(&mut c.free, FreeList::new()),
     }
 }
 
-fn take(class: u32) -> Option<&'static Record> {
-    let mut pool = POOL[class as usize].lock();
+pub(super) fn give_stacks(class: u32, batch: FreeList<Stack>) {
+    if let Some(c) = STACKS[class as usize].lock().as_mut() {
+        c.batches.push(batch);
+    }
+}
+
+/// Gives one stack back.
+pub(crate) fn put_stack(s: &'static Stack) {
+    if let Some(c) = STACKS[s.class.get() as usize].lock().as_mut() {
+        c.free.push(s);
+    }
+}
+
+fn free_stack(class: u32) -> Option<&'static Stack> {
+    let mut pool = STACKS[class as usize].lock();
     let c = pool.as_mut()?;
-    if let Some(r) = c.free.pop() {
-        return Some(r);
+    if c.free.len == 0
+        && let Some(batch) = c.batches.pop()
+    {
+        c.free = batch;
     }
-    // SAFETY: null or the first slot of a free batch.
-    let first = unsafe { c.batches.as_ref()? };
-    c.batches = first.target.get();
-    c.free = FreeList { head: first, len: BATCH };
     c.free.pop()
 }
 
 fn carve(class: u32) -> Result<(Layout, (usize, usize)), Error> {
-    let mut pool = POOL[class as usize].lock();
+    let mut pool = STACKS[class as usize].lock();
     let Some(c) = pool.as_mut() else { return Err(Kind::NoWorkers.into()) };
     let layout = c.layout;
     Ok((layout, c.carver.carve(&layout)?))
@@ -182,28 +191,25 @@ fn anchor(class: u32) -> Result<(), Error> {
         let (layout, a) = carve(class)?;
         let (_, b) = carve(class)?;
         // SAFETY: fresh stretches.
-        for r in unsafe { make_anchors([a, b], &layout, class)? } {
-            put(r);
+        for s in unsafe { make_anchors([a, b], &layout, class)? } {
+            put_stack(s);
         }
     }
     Err(Kind::UnknownTcb("two new threads were never neighbours on its list".into()).into())
 }
 
-/// In a fork child: free slots and half-made changes are abandoned, classes stay what they are.
+/// In a fork child: what was free and what was half done is abandoned; classes stay what they are.
 ///
 /// # Safety
 /// The process has one kernel thread, which holds none of the locks.
 pub(crate) unsafe fn reset() {
-    for pool in &POOL[..CLASSES_USED.load(Ordering::Relaxed)] {
-        // SAFETY: the caller's promise. A layout is written once and only read after.
-        unsafe {
+    // SAFETY: the caller's promise. A layout is written once and only read after.
+    unsafe {
+        slab::reset();
+        RECORDS.reset(Records { free: FreeList::new(), batches: Batches::new() });
+        for pool in &STACKS[..CLASSES_USED.load(Ordering::Relaxed)] {
             let layout = pool.peek().as_ref().map(|c| c.layout);
-            pool.reset(layout.map(|layout| Class {
-                layout,
-                free: FreeList::new(),
-                batches: ptr::null(),
-                carver: Carver::new(),
-            }));
+            pool.reset(layout.map(Class::new));
         }
     }
 }

@@ -1,36 +1,26 @@
 //! Plain kernel threads, where they take part: parking on a futex.
 
+use crate::protocol::token::Token;
 use crate::sys::futex;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-
-const EMPTY: u32 = 0;
-const NOTIFIED: u32 = 1;
-const PARKED: u32 = 2;
 
 /// The park token of a kernel thread, and its number among our thread ids.
 #[derive(Debug)]
 pub(crate) struct KernelThread {
     pub id: u64,
     pub name: Option<Arc<str>>,
-    token: AtomicU32,
+    token: Token,
 }
 
 impl KernelThread {
     pub(crate) fn park(self: &Arc<KernelThread>) {
-        if self.token.swap(EMPTY, Ordering::Acquire) == NOTIFIED {
-            return;
-        }
-        let set = self.token.compare_exchange(EMPTY, PARKED, Ordering::AcqRel, Ordering::Acquire);
-        if set.is_ok() {
-            futex::wait(&self.token, PARKED);
-        }
-        self.token.swap(EMPTY, Ordering::Acquire);
+        self.token.park_in_kernel(futex::wait);
     }
 
     pub(crate) fn unpark(&self) {
-        if self.token.swap(NOTIFIED, Ordering::AcqRel) == PARKED {
-            futex::wake(&self.token, 1);
+        if self.token.unpark() {
+            futex::wake(self.token.word(), 1);
         }
     }
 }
@@ -41,7 +31,7 @@ pub(crate) fn current<R>(f: impl FnOnce(&Arc<KernelThread>) -> R) -> R {
         static ME: Arc<KernelThread> = Arc::new(KernelThread {
             id: next_id(),
             name: std::thread::current().name().map(Arc::from),
-            token: AtomicU32::new(EMPTY),
+            token: Token::default(),
         });
     }
     ME.with(f)

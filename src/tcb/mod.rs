@@ -1,5 +1,5 @@
-//! The record of a thread: everything the runtime knows of it, at the top of the thread's own stack,
-//! just below its TLS block.
+//! The record of a thread: everything the runtime knows of it. Its stack and TLS block are apart
+//! ([`stack`]): a thread that waits to be started touches neither, and one that has ended has none.
 //!
 //! Who may touch what, in which state, is docs/invariants.md; the short form:
 //! * running: the thread itself, and the handler that interrupts it, on the same kernel thread
@@ -15,13 +15,18 @@
 pub(crate) mod current;
 pub(crate) mod identity;
 pub(crate) mod kernel;
+pub(crate) mod stack;
 pub(crate) mod state;
 
+use crate::context::x86_64::Rest;
+use crate::protocol::{join::JoinWord, token::Token};
+use crate::tls::hot;
 use core::any::Any;
 use core::cell::{Cell, UnsafeCell};
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicU8, AtomicU64};
 use identity::Identity;
+use stack::Stack;
 use state::{After, Outcome};
 
 /// What a thread that panicked leaves to its joiner.
@@ -31,9 +36,9 @@ pub(crate) type Payload = Box<dyn Any + Send + 'static>;
 pub(crate) type Body = unsafe extern "C-unwind" fn(&Record);
 
 /// Bytes kept in the record for a closure and its result; larger ones are boxed.
-pub(crate) const PACKET: usize = 192;
+pub(crate) const PACKET: usize = 128;
 
-/// See the module's documentation. Its address is the top of the thread's stack.
+/// See the module's documentation.
 #[repr(C, align(64))]
 pub(crate) struct Record {
     /// Stack pointer of the context at rest (layout: switch.S).
@@ -44,12 +49,12 @@ pub(crate) struct Record {
     pub worker: Cell<*const ()>,
     /// Link in a queue or a free list.
     pub next: Cell<*const Record>,
-    /// Who waits for the end: see `state::join`.
-    pub join: AtomicUsize,
+    /// Who waits for the end.
+    pub join: JoinWord<Record>,
     /// Number of the thread, unique in the process; 0 in a free slot.
     pub id: AtomicU64,
-    /// The park token: see `state::park`.
-    pub token: AtomicU32,
+    /// The park token.
+    pub token: Token,
     /// What the other side of a switch has to do with this record.
     pub after: Cell<After>,
     /// How the body ended.
@@ -58,13 +63,14 @@ pub(crate) struct Record {
     pub state: AtomicU8,
     /// Non-zero: leaving or resuming this thread takes the slow path (its own signal mask).
     pub slow: AtomicU8,
+    /// The stack and TLS block. A thread that has not started may be given another one in exchange; one
+    /// that has ended has none.
+    pub stack: Cell<*const Stack>,
 
     /// The body, called by reveille_body.
     pub body: Cell<Option<Body>>,
     /// Drops the packet's value, if it needs to be dropped.
     pub drop_packet: Cell<Option<unsafe extern "C" fn(&Record)>>,
-    /// The stack pointer at which the cancellation buffer is registered.
-    pub registered: Cell<usize>,
     /// The runtime (`runtime::Shared`).
     pub runtime: Cell<*const ()>,
     /// What the thread waits for in a join.
@@ -75,6 +81,13 @@ pub(crate) struct Record {
     pub preemptions: AtomicU64,
     /// Signal mask of the thread while it differs from the workers' usual one.
     pub mask: Cell<u64>,
+    /// Control words of the spawner, for the first context.
+    pub mxcsr: Cell<u32>,
+    pub x87: Cell<u16>,
+    /// Count of the spawning worker's switches, to see how long ago that was.
+    pub spawned: Cell<u32>,
+    /// The thread has no first context yet: whoever dispatches it makes one.
+    pub unstarted: Cell<bool>,
     /// The thread asked for the tick's signal to be blocked, and is told that it is.
     pub masks_tick: Cell<bool>,
     /// Panic payload for the joiner.
@@ -84,19 +97,6 @@ pub(crate) struct Record {
     /// The identity has a name, which needs to be dropped.
     pub named: Cell<bool>,
 
-    /// Lowest usable address of the stack; the guard page is below.
-    pub lo: Cell<usize>,
-    /// Room for a preempted context when the stack has none, `[spare, spare_end)`.
-    pub spare: Cell<usize>,
-    /// Stack class of the slot (`slot::Class`).
-    pub class: Cell<u32>,
-    /// The record made before this one (`dump`).
-    pub older: Cell<*const Record>,
-    /// The slot must never be given to another thread (the main thread of a fork child).
-    pub keep: Cell<bool>,
-
-    /// glibc's `__pthread_unwind_buf_t`: a jump buffer and four words; with room to spare.
-    pub unwind_buf: UnsafeCell<[u64; 32]>,
     /// The closure, then its result.
     pub packet: UnsafeCell<Packet>,
 }
@@ -122,33 +122,51 @@ impl Record {
         unsafe { (*self.identity.get()).assume_init_ref() }
     }
 
-    /// Upper end of the usable stack.
+    /// The stack of a thread that has not ended.
     #[inline(always)]
-    pub(crate) fn top(&self) -> usize {
-        self as *const Record as usize
+    pub(crate) fn stack(&self) -> &'static Stack {
+        // SAFETY: set at the spawn, taken at the end; stacks are never freed.
+        unsafe { &*self.stack.get() }
     }
 
-    /// Writes the frame from which the switch starts the context at `entry` (switch.S). It inherits the
-    /// floating-point environment of the caller, as a new pthread does.
+    /// Makes the stack's block the thread's: FS base, and the record that its hot words name.
     ///
     /// # Safety
-    /// Nobody runs on the stack, whose top is writable.
+    /// Nobody runs on the stack, which is this thread's.
+    #[inline(always)]
+    pub(crate) unsafe fn adopt(&self, stack: &'static Stack) {
+        self.stack.set(stack);
+        self.fs.set(stack.fs.get());
+        // SAFETY: the block is live and nobody runs on it.
+        unsafe { (*hot::of(stack.fs.get())).record = core::ptr::from_ref(self).cast_mut().cast() };
+    }
+
+    /// Writes the frame from which the switch starts the context at `entry` (switch.S).
+    ///
+    /// # Safety
+    /// Nobody runs on the stack.
     #[inline(always)]
     pub(crate) unsafe fn prepare(&self, entry: usize) {
-        let rsp = self.top() - size_of::<crate::context::x86_64::Rest>();
+        let rsp = self.stack().top.get() - size_of::<Rest>();
         // SAFETY: the caller's promise. The callee-saved registers start with whatever is there.
         unsafe {
-            let rest = &mut *(rsp as *mut crate::context::x86_64::Rest);
-            crate::context::x86_64::store_control_words(rest);
+            let rest = &mut *(rsp as *mut Rest);
+            rest.mxcsr = self.mxcsr.get();
+            rest.x87 = self.x87.get();
             rest.rip = entry;
         }
         self.rsp.set(rsp);
+        self.unstarted.set(false);
+    }
+
+    /// The thread's first context inherits the floating-point environment of the caller, as a new
+    /// pthread does.
+    #[inline(always)]
+    pub(crate) fn inherit_control_words(&self) {
+        let (mxcsr, x87) = crate::context::x86_64::control_words();
+        self.mxcsr.set(mxcsr);
+        self.x87.set(x87);
     }
 }
 
-impl crate::sched::Linked for Record {
-    #[inline(always)]
-    fn link(&self) -> &Cell<*const Record> {
-        &self.next
-    }
-}
+static_assertions::const_assert!(size_of::<Record>() <= 320);

@@ -1,4 +1,4 @@
-//! The states of a thread and the words that carry them.
+//! The states of a thread.
 
 /// What must be done with a record once its stack has been left, by the side that was switched to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,29 +54,4 @@ pub(crate) enum State {
     Done,
     /// A worker's loop.
     Loop,
-}
-
-/// Values of `Record::join` that are not the address of a joiner's record.
-///
-/// ```text
-///  RUNNING --a thread joins--> address --ends--> DONE
-///          --a kernel thread joins--> KERNEL --ends--> DONE, futex wake
-///          --handle dropped--> DETACHED --ends--> (slot free)
-///          --ends, value to drop--> ENDING --> DONE
-/// ```
-pub(crate) mod join {
-    pub(crate) const RUNNING: usize = 0;
-    pub(crate) const DONE: usize = 1;
-    pub(crate) const DETACHED: usize = 2;
-    pub(crate) const KERNEL: usize = 3;
-    pub(crate) const ENDING: usize = 4;
-    /// Larger values are addresses.
-    pub(crate) const LAST: usize = ENDING;
-}
-
-/// Values of the park token.
-pub(crate) mod park {
-    pub(crate) const EMPTY: u32 = 0;
-    pub(crate) const NOTIFIED: u32 = 1;
-    pub(crate) const PARKED: u32 = 2;
 }

@@ -2,12 +2,12 @@
 
 use super::handle::Thread;
 use super::packet::take_result;
+use crate::protocol::join::Detaching;
 use crate::tcb::Record;
-use crate::tcb::state::{Outcome, join};
+use crate::tcb::state::Outcome;
 use crate::worker::{ops, start};
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
-use core::sync::atomic::Ordering;
 
 /// The payload that [`JoinHandle::join`] finds if glibc ended the thread, by pthread_exit(3) or
 /// cancellation: there is no value then.
@@ -46,7 +46,7 @@ impl<T> Joining<T> {
     }
 
     pub(crate) fn is_finished(&self) -> bool {
-        self.record.join.load(Ordering::Acquire) == join::DONE
+        self.record.join.is_done()
     }
 
     #[inline]
@@ -75,13 +75,7 @@ impl<T> Joining<T> {
     /// was a panic.
     pub(crate) fn detach(&mut self) -> bool {
         let r = self.record;
-        let set = r.join.compare_exchange(
-            join::RUNNING,
-            join::DETACHED,
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        );
-        if set.is_ok() {
+        if r.join.detach() == Detaching::Detached {
             return false;
         }
         // It has ended, or is ending and has left the value to us.

@@ -7,7 +7,7 @@ use crate::error::{Error, Kind};
 use crate::slot::{Layout, pool};
 use crate::tcb::identity::{Identity, Name};
 use crate::tcb::kernel::{self, ID_BLOCK};
-use crate::tcb::state::{Outcome, State, join, park};
+use crate::tcb::state::{Outcome, State};
 use crate::tcb::{Record, current};
 use crate::tls::hot;
 use crate::worker::{self, Shared, Worker, give, ops};
@@ -48,9 +48,9 @@ where
     {
         hot::off();
         let w = worker::of(me);
-        if let Some(r) = ops::take_slot(w) {
-            // SAFETY: the slot is ours until it is published.
-            unsafe { r.prepare(crate::context::x86_64::reveille_entry as *const () as usize) };
+        if let Some(r) = ops::take_pair(w) {
+            r.unstarted.set(true);
+            r.spawned.set(w.site.switches.get() as u32);
             fill::<F, T>(r, shared, parcel, options.name, at_end, id_of(w));
             w.started.bump();
             give::own(w, r);
@@ -81,12 +81,15 @@ where
         None => shared.class,
         Some(bytes) => pool::class_of(&Layout::new(bytes)?)?,
     };
+    let method = options.start.unwrap_or(shared.settings.start);
     let r = match cached(class) {
         Some(r) => r,
-        None => pool::get(class)?,
+        None => make_pair(class)?,
     };
-    if let Err(e) = prepare(r, options.start.unwrap_or(shared.settings.start), shared) {
-        pool::put(r);
+    r.unstarted.set(method == StartMethod::Pool);
+    if let Err(e) = prepare(r, method, shared) {
+        pool::put_stack(r.stack());
+        pool::put_record(r);
         return Err(e);
     }
     fill::<F, T>(r, shared, parcel, options.name, at_end, kernel::next_id());
@@ -102,28 +105,36 @@ where
     Ok(r)
 }
 
-/// A slot of the class from the cache of the worker that runs the caller.
+/// A record and a stack from the cache of the worker that runs the caller.
 fn cached(class: u32) -> Option<&'static Record> {
     let me = current::get()?;
     hot::off();
     let w = worker::of(me);
-    let slot = if w.class == class { ops::take_slot(w) } else { None };
+    let pair = if w.class == class { ops::take_pair(w) } else { None };
     hot_on();
-    slot
+    pair
 }
 
-/// Makes the first context, where that is more than two words on the stack.
+/// A record and a stack, made if need be.
+fn make_pair(class: u32) -> Result<&'static Record, Error> {
+    let stack = pool::stack(class)?;
+    let r = pool::record().inspect_err(|_| pool::put_stack(stack))?;
+    r.stack.set(stack);
+    Ok(r)
+}
+
+/// Makes the first context where it cannot wait until the thread is dispatched.
 fn prepare(r: &'static Record, method: StartMethod, shared: &Shared) -> Result<(), Error> {
-    match method {
-        StartMethod::Pool => {
-            // SAFETY: the slot is the spawner's.
-            unsafe { r.prepare(crate::context::x86_64::reveille_entry as *const () as usize) };
-            Ok(())
+    if method == StartMethod::Pool {
+        return Ok(());
+    }
+    // SAFETY: the stack is free, hence the spawner's.
+    unsafe {
+        r.adopt(r.stack());
+        match method {
+            StartMethod::Context => start::by_context(r),
+            _ => start::by_signal(r, shared.settings.signal),
         }
-        // SAFETY: as above.
-        StartMethod::Context => unsafe { start::by_context(r) },
-        // SAFETY: as above.
-        StartMethod::Signal => unsafe { start::by_signal(r, shared.settings.signal) },
     }
 }
 
@@ -137,12 +148,13 @@ fn fill<F: FnOnce() -> T, T>(
     id: u64,
 ) {
     parcel.put(r);
+    r.inherit_control_words();
     r.body.set(Some(body::<F, T>));
     r.drop_packet.set(dropper::<T>());
     r.outcome.set(Outcome::Running);
     r.runtime.set(core::ptr::from_ref(shared).cast());
-    r.join.store(join::RUNNING, Ordering::Relaxed);
-    r.token.store(park::EMPTY, Ordering::Relaxed);
+    r.join.reset();
+    r.token.reset();
     r.at_end.set(at_end);
     r.named.set(name.is_some());
     // SAFETY: the slot is the spawner's; a name of the last thread was dropped at its end.

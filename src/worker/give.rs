@@ -1,7 +1,8 @@
 //! Giving a ready thread to somebody who will run it, and seeing to it that somebody does.
 
+use super::idle::Linux;
 use super::{Shared, Worker};
-use crate::sys::membarrier;
+use crate::sched::flow;
 use crate::tcb::Record;
 use core::sync::atomic::Ordering;
 
@@ -23,13 +24,8 @@ pub(crate) fn own(w: &Worker, r: &'static Record) {
 fn overflow(w: &Worker, r: &'static Record) {
     let shared = w.shared();
     let mut arrivals = shared.arrivals.list.lock();
-    for _ in 0..crate::sched::ring::SIZE / 2 {
-        let Some(old) = w.ring.pop(w.sole.get()) else { break };
-        // SAFETY: taken out of the ring, so it stands in no list; records are never freed.
-        unsafe { arrivals.push(old) };
-    }
-    // SAFETY: as above.
-    unsafe { arrivals.push(r) };
+    // SAFETY: the ring is this worker's own; `r` is not in a queue yet; records are never freed.
+    unsafe { flow::spill(&w.ring, w.sole.get(), r, &mut arrivals) };
     shared.arrivals.len.store(arrivals.len(), Ordering::Release);
 }
 
@@ -37,9 +33,8 @@ fn overflow(w: &Worker, r: &'static Record) {
 /// that made it ready, which is about to run it; if it is not, its next tick wakes somebody.
 #[inline]
 fn share(w: &Worker) {
-    membarrier::light();
     let shared = w.shared();
-    if shared.idle.load(Ordering::Relaxed) != 0 && w.ring.len() > 1 {
+    if shared.idle.anybody(&Linux) && w.ring.len() > 1 {
         shared.wake_one();
     }
 }
@@ -73,8 +68,7 @@ pub(crate) fn ready(w: &Worker, r: &'static Record) {
 /// To a runtime from anywhere else.
 pub(crate) fn from_outside(shared: &Shared, r: &'static Record) {
     shared.arrivals.push(r);
-    membarrier::light();
-    if shared.idle.load(Ordering::SeqCst) != 0 && shared.wake_one() {
+    if shared.idle.anybody(&Linux) && shared.wake_one() {
         return;
     }
     // Nobody sleeps: one busy worker must look soon. They take turns.

@@ -1,46 +1,37 @@
-//! A worker with nothing to do sleeps, and no wake-up is lost.
+//! A worker's search for work, and its sleep when there is none. How no wake-up is lost: `sched::idle`.
 //!
-//! The sleeper:
-//! 1. says so: its word to ASLEEP, `idle` up
-//! 2. heavy barrier
-//! 3. looks at every queue once more; finds something: takes the word back and goes on
-//! 4. futex wait while the word is ASLEEP
-//!
-//! Whoever makes a thread ready:
-//! a. publishes it in a queue
-//! b. light barrier (with the heavy one: either the sleeper's 3 sees a, or c sees 1)
-//! c. reads `idle`; not zero: takes one sleeper's word from ASLEEP to AWAKE, `idle` down, futex wake
-//!
-//! So after a, either the sleeper does not sleep, or it is woken, or a busy worker's tick comes while the
-//! thread waits (`give::share` leaves a single thread to its worker on purpose).
+//! `give::share` leaves a single thread to the worker that made it ready, on purpose: there a busy worker's
+//! tick takes the place of the wake-up.
 
 use super::Worker;
 use super::shared::Shared;
+use crate::sched::idle::Kernel;
 use crate::sys::{futex, membarrier};
 use crate::tcb::Record;
-use core::sync::atomic::{AtomicU32, Ordering};
-
-const AWAKE: u32 = 0;
-const ASLEEP: u32 = 1;
+use core::sync::atomic::AtomicU32;
 
 /// Rounds that a worker looks round before it sleeps: some microseconds.
 const SPINS: u32 = 64;
 
-/// The word that a worker sleeps on.
-pub(crate) struct Sleep(AtomicU32);
+/// What the sleep protocol is made of, here.
+pub(crate) struct Linux;
 
-impl Sleep {
-    pub(crate) const fn new() -> Sleep {
-        Sleep(AtomicU32::new(AWAKE))
+impl Kernel for Linux {
+    #[inline(always)]
+    fn light(&self) {
+        membarrier::light();
     }
 
-    /// In a fork child.
-    pub(crate) fn reset(&self) {
-        self.0.store(AWAKE, Ordering::Relaxed);
+    fn heavy(&self) {
+        membarrier::heavy();
     }
 
-    pub(crate) fn is_asleep(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == ASLEEP
+    fn wait(&self, word: &AtomicU32, expected: u32) {
+        futex::wait(word, expected);
+    }
+
+    fn wake(&self, word: &AtomicU32) {
+        futex::wake(word, 1);
     }
 }
 
@@ -93,48 +84,20 @@ impl Worker {
 
     fn sleep(&self, shared: &Shared) {
         self.site.ticker.idle();
-        self.sleep.0.store(ASLEEP, Ordering::SeqCst);
-        shared.idle.fetch_add(1, Ordering::SeqCst);
-        membarrier::heavy();
-        if self.anything() || shared.is_over() {
-            let mine = self.sleep.0.swap(AWAKE, Ordering::SeqCst);
-            if mine == ASLEEP {
-                shared.idle.fetch_sub(1, Ordering::SeqCst);
-            }
-            return;
-        }
-        while self.sleep.0.load(Ordering::Acquire) == ASLEEP {
-            futex::wait(&self.sleep.0, ASLEEP);
-        }
+        shared.idle.sleep(&Linux, &self.sleep, || self.anything() || shared.is_over());
     }
 }
 
 impl Shared {
     /// Wakes one sleeping worker; false if none slept. Async-signal-safe.
     pub(crate) fn wake_one(&self) -> bool {
-        for w in self.workers() {
-            if self.wake(w) {
-                return true;
-            }
-        }
-        false
+        self.workers().iter().any(|w| self.idle.wake(&Linux, &w.sleep))
     }
 
     /// Wakes all sleeping workers.
     pub(crate) fn wake_all(&self) {
         for w in self.workers() {
-            self.wake(w);
+            let _slept = self.idle.wake(&Linux, &w.sleep);
         }
-    }
-
-    fn wake(&self, w: &Worker) -> bool {
-        let word = &w.sleep.0;
-        let mine = word.load(Ordering::Relaxed) == ASLEEP
-            && word.compare_exchange(ASLEEP, AWAKE, Ordering::SeqCst, Ordering::Relaxed).is_ok();
-        if mine {
-            self.idle.fetch_sub(1, Ordering::SeqCst);
-            futex::wake(word, 1);
-        }
-        mine
     }
 }

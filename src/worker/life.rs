@@ -1,10 +1,11 @@
 //! What the side that was switched to does with the record that was left.
 
 use super::{Worker, give};
+use crate::protocol::{join, token};
 use crate::sys::signal;
 use crate::tcb::Record;
-use crate::tcb::state::{After, State, join, park};
-use core::sync::atomic::{AtomicU32, Ordering};
+use crate::tcb::state::{After, State};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// Called by the resume of a preempted thread (resume.S).
 ///
@@ -45,35 +46,23 @@ unsafe fn finish_rare(prev: &'static Record, w: &Worker) {
         After::Loop | After::Yield => {}
         After::ExitToJoiner => {
             w.ended.bump();
+            super::ops::free_stack(w, prev);
             mark(prev, State::Done);
-            prev.join.store(join::DONE, Ordering::Release);
+            prev.join.end_for_joiner();
             w.shared().one_ended();
         }
         After::Join => {
             mark(prev, State::Blocked);
             // SAFETY: a thread joins only through a handle, which keeps the target's slot.
             let target = unsafe { &*prev.target.get() };
-            let me = prev as *const Record as usize;
-            // RUNNING, or ENDING: its value is left to whoever holds the handle, that is, to us.
-            let set = target.join.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
-                (word == join::RUNNING || word == join::ENDING).then_some(me)
-            });
-            if set.is_err() {
-                // Ended meanwhile.
+            if target.join.wait_as(prev) == join::Waiting::Done {
                 mark(prev, State::Ready);
                 give::own(w, prev);
             }
         }
         After::Park => {
             mark(prev, State::Blocked);
-            let token = &prev.token;
-            let set = token.compare_exchange(
-                park::EMPTY,
-                park::PARKED,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            );
-            if set.is_err() {
+            if prev.token.park() == token::Parking::Notified {
                 mark(prev, State::Ready);
                 give::own(w, prev);
             }
@@ -102,30 +91,24 @@ unsafe fn finish_rare(prev: &'static Record, w: &Worker) {
 #[cold]
 fn exited(prev: &'static Record, w: &Worker) {
     w.ended.bump();
+    super::ops::free_stack(w, prev);
     mark(prev, State::Done);
-    // Everything of the record that is needed after the swap must be read before: a joiner may free it.
-    match prev.join.swap(join::DONE, Ordering::AcqRel) {
-        join::RUNNING | join::ENDING => {}
-        join::DETACHED => super::ops::free(w, prev),
-        join::KERNEL => wake_kernel_joiner(prev),
-        joiner => {
-            // SAFETY: an address in the word is that of a blocked joiner's record.
-            let joiner = unsafe { &*(joiner as *const Record) };
-            give::ready(w, joiner);
-        }
+    // Nothing of the record is read after this: a joiner may free it.
+    match prev.join.end() {
+        join::Ended::Unclaimed => {}
+        join::Ended::Detached => super::ops::free(w, prev),
+        // The word is in memory that is never freed, so the wake cannot go astray.
+        join::Ended::Kernel => crate::sys::futex::wake(low_half(prev.join.word()), i32::MAX),
+        // SAFETY: a joiner in the word is the record of a blocked thread.
+        join::Ended::Joiner(joiner) => give::ready(w, unsafe { &*joiner }),
     }
     w.shared().one_ended();
 }
 
-/// The word is in memory that is never freed, so the wake cannot go astray.
-fn wake_kernel_joiner(prev: &Record) {
-    crate::sys::futex::wake(join_word(prev), i32::MAX);
-}
-
-/// The half of the join word that a kernel thread sleeps on.
-pub(crate) fn join_word(r: &Record) -> &AtomicU32 {
+/// The half of a join word that a kernel thread sleeps on.
+pub(crate) fn low_half(word: &AtomicUsize) -> &AtomicU32 {
     // SAFETY: the low half (little endian) of a live aligned word.
-    unsafe { &*r.join.as_ptr().cast::<AtomicU32>() }
+    unsafe { &*word.as_ptr().cast::<AtomicU32>() }
 }
 
 #[inline(always)]

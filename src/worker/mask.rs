@@ -142,7 +142,10 @@ pub unsafe extern "C" fn pthread_getattr_np(
                 e => return e,
             }
             libc::pthread_attr_setguardsize(attr, crate::sys::memory::PAGE);
-            libc::pthread_attr_setstack(attr, me.lo.get() as *mut _, me.top() - me.lo.get())
+            {
+                let (lo, top) = (me.stack().lo.get(), me.stack().top.get());
+                libc::pthread_attr_setstack(attr, lo as *mut _, top - lo)
+            }
         },
         _ => {
             // SAFETY: a C string.

@@ -19,7 +19,6 @@ pub(crate) mod setxid;
 pub(crate) mod shared;
 pub(crate) mod start;
 
-pub(crate) use idle::Sleep;
 pub(crate) use life::finish;
 pub(crate) use life::reveille_finish;
 pub(crate) use shared::Shared;
@@ -27,9 +26,12 @@ pub(crate) use start::reveille_start;
 
 use crate::context::x86_64::{Carry, Next, reveille_switch};
 use crate::preempt::site::{Count, Site};
+use crate::sched::idle::Sleep;
+use crate::sched::policy::Turns;
 use crate::sched::ring::Ring;
-use crate::slot::pool::FreeList;
+use crate::slot::cache::Cache;
 use crate::tcb::Record;
+use crate::tcb::stack::Stack;
 use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::Ordering;
 
@@ -40,10 +42,12 @@ pub(crate) struct Worker {
     /// Nobody steals: the runtime has one worker.
     pub sole: Cell<bool>,
     pub ring: Ring<Record>,
-    /// Free slots of the runtime's own stack class.
-    pub free: UnsafeCell<FreeList>,
-    /// A full batch in reserve, so that the pool is asked once in a batch at most.
-    pub reserve: UnsafeCell<FreeList>,
+    /// Which queue is asked first, and when.
+    pub turns: Turns,
+    /// Free records.
+    pub records: UnsafeCell<Cache<Record>>,
+    /// Free stacks of the runtime's own class.
+    pub stacks: UnsafeCell<Cache<Stack>>,
     pub class: u32,
     /// The next thread id of this worker's block, and the end of the block.
     pub next_id: Cell<u64>,
@@ -69,6 +73,13 @@ pub(crate) struct Worker {
 unsafe impl Sync for Worker {}
 // SAFETY: a worker is built on one kernel thread and used on another, with a start in between.
 unsafe impl Send for Worker {}
+
+impl crate::sched::Linked for Record {
+    #[inline(always)]
+    fn link(&self) -> &Cell<*const Record> {
+        &self.next
+    }
+}
 
 impl Worker {
     /// The runtime.
@@ -123,6 +134,9 @@ pub(crate) fn leave_for(w: &Worker, prev: &Record, next: &Record) -> Next {
 
 #[inline(always)]
 fn dispatch(w: &Worker, prev: &Record, next: &Record) {
+    if next.unstarted.get() {
+        ops::begin(w, next);
+    }
     next.worker.set(core::ptr::from_ref(w).cast());
     w.site.switches.set(w.site.switches.get() + 1);
     if w.trace.is_on() {

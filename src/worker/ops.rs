@@ -4,8 +4,8 @@
 
 use super::{Worker, of, switch};
 use crate::context::x86_64::Next;
-use crate::slot::pool::{self, BATCH, FreeList};
-use crate::tcb::state::{After, Outcome, State, join, park};
+use crate::slot::pool;
+use crate::tcb::state::{After, State};
 use crate::tcb::{Record, current};
 use crate::tls::hot;
 use core::sync::atomic::Ordering;
@@ -90,7 +90,7 @@ fn block(me: &'static Record, after: After) {
 #[inline]
 pub(crate) fn wait_for(target: &'static Record) {
     let Some(me) = current::get() else { return wait_on_kernel_thread(target) };
-    while target.join.load(Ordering::Acquire) != join::DONE {
+    while !target.join.is_done() {
         me.target.set(target);
         block(me, After::Join);
     }
@@ -98,37 +98,21 @@ pub(crate) fn wait_for(target: &'static Record) {
 
 #[cold]
 fn wait_on_kernel_thread(target: &'static Record) {
-    loop {
-        match target.join.load(Ordering::Acquire) {
-            join::DONE => return,
-            join::KERNEL => {
-                crate::sys::futex::wait(super::life::join_word(target), join::KERNEL as u32);
-            }
-            other => {
-                let _ = target.join.compare_exchange(
-                    other,
-                    join::KERNEL,
-                    Ordering::AcqRel,
-                    Ordering::Acquire,
-                );
-            }
-        }
-    }
+    target.join.wait_in_kernel(|word, expected| {
+        crate::sys::futex::wait(super::life::low_half(word), expected);
+    });
 }
 
 /// Parks the running thread until its token is there; may return early, as std's does.
 pub(crate) fn park(me: &'static Record) {
-    if me.token.swap(park::EMPTY, Ordering::Acquire) == park::NOTIFIED {
-        return;
+    if !me.token.try_take() {
+        block(me, After::Park);
     }
-    block(me, After::Park);
-    me.token.store(park::EMPTY, Ordering::Relaxed);
-    core::sync::atomic::fence(Ordering::Acquire);
 }
 
 /// Makes the token of `r` available. From any thread.
 pub(crate) fn unpark(r: &'static Record) {
-    if r.token.swap(park::NOTIFIED, Ordering::AcqRel) == park::PARKED {
+    if r.token.unpark() {
         make_ready(r);
     }
 }
@@ -163,10 +147,9 @@ pub(crate) fn exit(me: &'static Record) -> Next {
         me.slow.store(0, Ordering::Relaxed);
         me.masks_tick.set(false);
     }
-    let joiner = me.join.load(Ordering::Acquire);
-    if joiner > join::LAST {
-        // SAFETY: an address in the word is that of a blocked joiner's record.
-        let joiner = unsafe { &*(joiner as *const Record) };
+    if let Some(joiner) = me.join.joiner() {
+        // SAFETY: a joiner in the word is the record of a blocked thread.
+        let joiner = unsafe { &*joiner };
         if core::ptr::eq(joiner.runtime.get(), w.shared.get().cast()) {
             me.after.set(After::ExitToJoiner);
             super::life::mark(joiner, State::Running);
@@ -178,77 +161,81 @@ pub(crate) fn exit(me: &'static Record) -> Next {
     super::leave_for(w, me, next)
 }
 
-/// A free slot of the worker's class without allocation, if there is one. Preemption is off.
+/// A free record with a stack of the worker's class, without allocation, if there is one. Preemption off.
 #[inline(always)]
-pub(crate) fn take_slot(w: &Worker) -> Option<&'static Record> {
-    // SAFETY: touched on the worker's kernel thread only, preemption off.
-    let free = unsafe { &mut *w.free.get() };
-    free.pop().or_else(|| refill(w, free))
-}
-
-#[cold]
-#[inline(never)]
-fn refill(w: &Worker, free: &mut FreeList) -> Option<&'static Record> {
-    // SAFETY: as in `take_slot`.
-    let reserve = unsafe { &mut *w.reserve.get() };
-    *free = core::mem::replace(reserve, FreeList::new());
-    if free.len == 0 {
-        *free = pool::take_batch(w.class);
+pub(crate) fn take_pair(w: &Worker) -> Option<&'static Record> {
+    // SAFETY: both are touched on the worker's kernel thread only, with preemption off.
+    let (records, stacks) = unsafe { (&mut *w.records.get(), &mut *w.stacks.get()) };
+    let stack = stacks.take(w.class)?;
+    match records.take(w.class) {
+        Some(r) => {
+            r.stack.set(stack);
+            Some(r)
+        }
+        None => {
+            stacks.give(w.class, stack);
+            None
+        }
     }
-    free.pop()
 }
 
-/// Frees the slot of a thread that has ended. Preemption is off.
+/// A thread is dispatched for the first time: it gets the stack that was left last, which is warm in the
+/// cache, in exchange for the one that it came with. Preemption is off.
+#[inline(always)]
+pub(crate) fn begin(w: &Worker, r: &Record) {
+    /// Switches after which the stack that the thread came with is no longer the warmest.
+    const WARM: u32 = 4;
+    let mut stack = r.stack();
+    let age = (w.site.switches.get() as u32).wrapping_sub(r.spawned.get());
+    if age >= WARM && stack.class.get() == w.class {
+        // SAFETY: as in `take_pair`.
+        let stacks = unsafe { &mut *w.stacks.get() };
+        if let Some(warm) = stacks.hot() {
+            stacks.give(w.class, stack);
+            stack = warm;
+        }
+    }
+    // SAFETY: the stack is free, hence the thread's.
+    unsafe {
+        r.adopt(stack);
+        r.prepare(crate::context::x86_64::reveille_entry as *const () as usize);
+    }
+}
+
+/// The thread has ended and left its stack. Preemption is off.
+#[inline(always)]
+pub(crate) fn free_stack(w: &Worker, r: &Record) {
+    let stack = r.stack();
+    r.stack.set(core::ptr::null());
+    if stack.keep.get() {
+        return;
+    }
+    if stack.class.get() != w.class {
+        return pool::put_stack(stack);
+    }
+    // SAFETY: as in `take_pair`.
+    unsafe { (*w.stacks.get()).give(w.class, stack) };
+}
+
+/// Frees the record of a thread that has ended. Preemption is off.
 #[inline(always)]
 pub(crate) fn free(w: &Worker, r: &'static Record) {
     r.id.store(0, Ordering::Relaxed);
     super::life::mark(r, State::Free);
-    if r.keep.get() {
-        return;
-    }
-    if r.class.get() != w.class {
-        return pool::put(r);
-    }
-    // SAFETY: as in `take_slot`.
-    let free = unsafe { &mut *w.free.get() };
-    if free.len == BATCH {
-        spill(w, free);
-    }
-    free.push(r);
+    // SAFETY: as in `take_pair`.
+    unsafe { (*w.records.get()).give(w.class, r) };
 }
 
-#[cold]
-#[inline(never)]
-fn spill(w: &Worker, free: &mut FreeList) {
-    // SAFETY: as in `take_slot`.
-    let reserve = unsafe { &mut *w.reserve.get() };
-    let full = core::mem::replace(free, FreeList::new());
-    let older = core::mem::replace(reserve, full);
-    if older.len == BATCH {
-        pool::give_batch(w.class, older);
-    } else if older.len != 0 {
-        *free = older;
-    }
-}
-
-/// Frees the slot from any thread.
+/// Frees the record from any thread.
 pub(crate) fn free_from_anywhere(r: &'static Record) {
     let Some(me) = current::get() else {
         r.id.store(0, Ordering::Relaxed);
         super::life::mark(r, State::Free);
-        if !r.keep.get() {
-            pool::put(r);
-        }
-        return;
+        return pool::put_record(r);
     };
     hot::off();
     free(of(me), r);
     if hot::on() && hot::off_count() == 0 {
         crate::preempt::honour_pending();
     }
-}
-
-/// Whether the value or payload of an ended thread is still in its record.
-pub(crate) fn holds_value(r: &Record) -> bool {
-    matches!(r.outcome.get(), Outcome::Returned | Outcome::Panicked)
 }

@@ -1,7 +1,8 @@
 //! Choosing the next thread.
 
 use super::{Shared, Worker};
-use crate::sched::policy::{self, Source};
+use crate::sched::flow;
+use crate::sched::policy::Source;
 use crate::tcb::Record;
 use core::sync::atomic::Ordering;
 
@@ -9,7 +10,7 @@ impl Worker {
     /// The next thread for this worker to run, if it can be had without looking at other workers.
     #[inline(always)]
     pub(crate) fn pick(&self) -> Option<&'static Record> {
-        if !policy::unusual(self.site.switches.get())
+        if self.turns.is_usual(self.site.switches.get())
             && let Some(r) = self.ring.pop(self.sole.get())
         {
             // SAFETY: records are never freed.
@@ -21,7 +22,7 @@ impl Worker {
     #[inline(never)]
     fn pick_in_order(&self) -> Option<&'static Record> {
         let shared = self.shared();
-        for source in policy::order(self.site.switches.get()) {
+        for source in self.turns.order(self.site.switches.get()) {
             let r = match source {
                 Source::Ring => self.ring.pop(self.sole.get()),
                 Source::Arrivals => self.take_arrivals(shared),
@@ -42,18 +43,8 @@ impl Worker {
             return None;
         }
         let mut list = shared.arrivals.list.lock();
-        let first = list.pop();
-        if self.ring.len() == 0 {
-            let part = (list.len() / shared.workers().len()).min(crate::sched::ring::SIZE / 2);
-            for _ in 0..part {
-                let Some(r) = list.pop() else { break };
-                if let Err(r) = self.ring.push(r) {
-                    // SAFETY: taken out just now; records are never freed.
-                    unsafe { list.push(r) };
-                    break;
-                }
-            }
-        }
+        // SAFETY: the ring is this worker's own; records are never freed.
+        let first = unsafe { flow::refill(&self.ring, &mut list, shared.workers().len()) };
         shared.arrivals.len.store(list.len(), Ordering::Release);
         first
     }

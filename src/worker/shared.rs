@@ -2,6 +2,7 @@
 
 use super::Worker;
 use crate::lock::spin::SpinLock;
+use crate::sched::idle::Idle;
 use crate::sched::list::List;
 use crate::sys::futex;
 use crate::tcb::Record;
@@ -72,7 +73,7 @@ pub(crate) struct Shared {
     pub arrivals: CachePadded<Queue>,
     pub sliced: CachePadded<Queue>,
     /// How many workers sleep.
-    pub idle: CachePadded<AtomicU32>,
+    pub idle: CachePadded<Idle>,
     /// Whose turn it is to look at arrivals when nobody sleeps.
     pub turn: AtomicU32,
     /// Threads started from outside the workers.
@@ -97,7 +98,7 @@ impl Shared {
             class,
             arrivals: CachePadded::new(Queue::new()),
             sliced: CachePadded::new(Queue::new()),
-            idle: CachePadded::new(AtomicU32::new(0)),
+            idle: CachePadded::new(Idle::default()),
             turn: AtomicU32::new(0),
             started_outside: AtomicU64::new(0),
             closed: AtomicBool::new(false),
@@ -148,7 +149,7 @@ impl Shared {
             w.started.set(0);
             w.ended.set(0);
         }
-        self.idle.store(0, Ordering::Relaxed);
+        self.idle.reset();
         self.started_outside.store(own.is_some().into(), Ordering::Relaxed);
         let count = usize::from(own.is_some());
         self.count.store(count, Ordering::Relaxed);

@@ -3,9 +3,10 @@
 use super::{Shared, Worker, finish, ops, switch};
 use crate::context::x86_64::{Next, reveille_body, reveille_entry, reveille_jump, reveille_switch};
 use crate::error::Error;
+use crate::protocol::join::Value;
 use crate::slot::pool;
 use crate::sys::{memory, signal};
-use crate::tcb::state::{After, Outcome, State, join};
+use crate::tcb::state::{After, Outcome, State};
 use crate::tcb::{Record, current};
 use crate::tls::{glibc, hot, reset};
 use core::sync::atomic::Ordering;
@@ -31,8 +32,8 @@ pub(crate) unsafe extern "C" fn reveille_start(prev: *const Record, worker: *con
 
 /// A thread from its first slice to its end.
 fn thread_main(me: &'static Record) -> Next {
-    if me.registered.get() == 0 {
-        // SAFETY: first thread of the slot: its character tables follow the locale.
+    if me.stack().registered.get() == 0 {
+        // SAFETY: first thread of the stack: its character tables follow the locale.
         unsafe { (glibc::known().ctype_init)() };
     }
     // SAFETY: preemption is off once, and nothing of the runtime is in use.
@@ -46,13 +47,13 @@ fn thread_main(me: &'static Record) -> Next {
             unsafe { *me.payload.get() = Some(payload) };
             me.outcome.set(Outcome::Panicked);
             // Frames of C with cleanup handlers may have been skipped: the next thread registers anew.
-            me.registered.set(0);
+            me.stack().registered.set(0);
         }
     }
     let panicked = me.outcome.get() == Outcome::Panicked;
     let plain = me.outcome.get() == Outcome::Returned && me.drop_packet.get().is_none();
     let detached = (!plain || me.named.get()) && settle_value(me);
-    if me.keep.get() {
+    if me.stack().keep.get() {
         end_of_process(me);
     }
     // SAFETY: the closure is done and its value is not in TLS.
@@ -79,9 +80,7 @@ fn end_of_process(me: &'static Record) -> ! {
 /// has the handle, who finds ENDING or DONE in the word. True if the thread was detached.
 #[cold]
 fn settle_value(me: &'static Record) -> bool {
-    let old =
-        me.join.compare_exchange(join::RUNNING, join::ENDING, Ordering::AcqRel, Ordering::Acquire);
-    let detached = old == Err(join::DETACHED);
+    let detached = me.join.settle() == Value::Own;
     if detached {
         drop_name(me);
         drop_value(me);
@@ -144,7 +143,11 @@ pub(crate) fn prepare(w: &'static Worker, shared: &'static Shared) -> Result<Rea
     let old_stack = unsafe { signal::set_signal_stack(lo as *mut u8, len) }
         .map_err(|e| Error::os("cannot set a worker's signal stack", e))?;
     w.site.signal_stack.set((lo, lo + len));
-    let loop_record = pool::get(shared.class)?;
+    let loop_record = pool::record()?;
+    let stack = pool::stack(shared.class)?;
+    // SAFETY: nobody runs on the stack.
+    unsafe { loop_record.adopt(stack) };
+    loop_record.inherit_control_words();
     loop_record.state.store(State::Loop as u8, Ordering::Relaxed);
     loop_record.runtime.set(core::ptr::from_ref(shared).cast());
     loop_record.worker.set(core::ptr::from_ref(w).cast());
@@ -175,7 +178,9 @@ pub(crate) fn work(w: &'static Worker, ready: Ready) {
         );
     }
     w.site.ticker.stop();
-    pool::put(to);
+    pool::put_stack(to.stack());
+    to.state.store(State::Free as u8, Ordering::Relaxed);
+    pool::put_record(to);
     // SAFETY: the old stack was this kernel thread's before.
     unsafe { libc::sigaltstack(&ready.old_stack, core::ptr::null_mut()) };
 }

@@ -1,0 +1,94 @@
+//! The park token: one word, at most one token, no wake-up lost.
+//!
+//! The thread that parks:
+//! 1. takes the token if it is there ([`Token::try_take`]) and goes on
+//! 2. is taken off its stack; then, on its behalf, EMPTY becomes PARKED ([`Token::park`]); if the token came
+//!    meanwhile it is taken instead and the thread is ready again
+//!
+//! Whoever unparks ([`Token::unpark`]): EMPTY becomes NOTIFIED; PARKED becomes EMPTY, and the caller, now the
+//! only one who may, makes the thread ready.
+//!
+//! Each transition is a read-modify-write, also NOTIFIED to NOTIFIED: what was written before *any* unpark
+//! is visible after the park that takes the token. And a woken thread finds nothing to clear: a plain store
+//! of EMPTY at that place could overwrite a second token whose news the thread has not seen.
+#![forbid(unsafe_code)]
+
+use crate::prim::{AtomicU32, Ordering};
+
+const EMPTY: u32 = 0;
+const NOTIFIED: u32 = 1;
+const PARKED: u32 = 2;
+
+/// See the module's documentation. All zeroes is an empty token.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub(crate) struct Token(AtomicU32);
+
+/// What became of an attempt to park.
+#[must_use]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Parking {
+    /// The thread waits; an unpark makes it ready.
+    Parked,
+    /// The token was there and has been taken: the caller makes the thread ready.
+    Notified,
+}
+
+impl Token {
+    /// Empties the token of a thread that nobody knows yet.
+    #[inline(always)]
+    pub(crate) fn reset(&self) {
+        self.0.store(EMPTY, Ordering::Relaxed);
+    }
+
+    /// Step 1, by the thread itself.
+    #[must_use]
+    #[inline]
+    pub(crate) fn try_take(&self) -> bool {
+        // Seeing nothing decides nothing: step 2 looks again.
+        self.0.load(Ordering::Relaxed) == NOTIFIED
+            && self.0.swap(EMPTY, Ordering::Acquire) == NOTIFIED
+    }
+
+    /// Step 2, on behalf of a thread that has left its stack.
+    #[inline]
+    pub(crate) fn park(&self) -> Parking {
+        let (ok, failed) = (Ordering::AcqRel, Ordering::Relaxed);
+        if self.0.compare_exchange(EMPTY, PARKED, ok, failed).is_ok() {
+            return Parking::Parked;
+        }
+        // Only the thread itself takes its token, so it is there still.
+        self.0.swap(EMPTY, Ordering::Acquire);
+        Parking::Notified
+    }
+
+    /// Makes the token available; true: the thread waited for it, and the caller makes it ready.
+    #[must_use]
+    #[inline]
+    pub(crate) fn unpark(&self) -> bool {
+        let mut now = self.0.load(Ordering::Relaxed);
+        loop {
+            let next = if now == PARKED { EMPTY } else { NOTIFIED };
+            let (ok, failed) = (Ordering::AcqRel, Ordering::Relaxed);
+            match self.0.compare_exchange_weak(now, next, ok, failed) {
+                Ok(was) => return was == PARKED,
+                Err(other) => now = other,
+            }
+        }
+    }
+
+    /// As steps 1 and 2, for a thread that sleeps in the kernel: `sleep` is a futex wait while the word has
+    /// the value given. May return without a token, as any park may.
+    pub(crate) fn park_in_kernel(&self, sleep: impl FnOnce(&AtomicU32, u32)) {
+        if !self.try_take() && self.park() == Parking::Parked {
+            sleep(&self.0, PARKED);
+            // Takes a token that came since, and the claim to a wake-up that did not come.
+            self.0.swap(EMPTY, Ordering::Acquire);
+        }
+    }
+
+    /// The word that [`Token::park_in_kernel`] sleeps on, for the wake.
+    pub(crate) fn word(&self) -> &AtomicU32 {
+        &self.0
+    }
+}
