@@ -91,20 +91,27 @@ fn stepped<R>(f: impl FnOnce() -> R) -> R {
     r
 }
 
-/// A thread that is always ready: it gives way all the time, and is itself preempted every now and then, so
-/// that both kinds of contexts are resumed. Runs `f` beside it.
-fn beside_another<R: Send>(f: impl FnOnce(&AtomicU64) -> R + Send) -> R {
+/// Threads that are always ready, as many as there are workers: they give way all the time, and are
+/// themselves preempted every now and then, so that both kinds of contexts are resumed. Runs `f` beside them.
+fn beside_others<R: Send>(workers: usize, f: impl FnOnce(&AtomicU64) -> R + Send) -> R {
     let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|s| {
-        s.spawn(|| {
-            while !stop.load(SeqCst) {
-                if turns.fetch_add(1, SeqCst) % 2 == 0 {
-                    thread::yield_now();
-                } else {
-                    bench_support::preempt_self();
+        for _ in 0..workers {
+            s.spawn(|| {
+                for n in 0u64.. {
+                    if stop.load(SeqCst) {
+                        break;
+                    }
+                    turns.fetch_add(1, SeqCst);
+                    if n % 2 == 0 {
+                        thread::yield_now();
+                    } else {
+                        bench_support::preempt_self();
+                    }
+                    turns.fetch_add(1, SeqCst);
                 }
-            }
-        });
+            });
+        }
         let r = f(&turns);
         stop.store(true, SeqCst);
         r
@@ -137,38 +144,43 @@ fn at_each(name: &str, way: Way, method: StartMethod, round: fn(&AtomicU64)) {
         let report =
             || format!("tick at {AT:?} every {EVERY:?}, {COUNT:?} steps: {:?}", rt.stats());
         watched(&name, report, || {
-            let preempted: u64 = rt.run(|| {
-                beside_another(|turns| {
+            let sent = rt.run(|| {
+                beside_others(workers, |turns| {
                     // Everything that is bound or made at first use.
                     round(turns);
-                    let before = preemptions();
-                    if matches!(way, Way::Whole) {
-                        sweep(|| round(turns));
-                    }
+                    // One worker shows every place there is; two add the other's interference.
+                    let mut sent = if matches!(way, Way::Whole) && workers == 1 {
+                        sweep(|| round(turns))
+                    } else {
+                        0
+                    };
                     // A resume itself takes two steps before it gets anywhere, so 1 and 2 would stand still.
                     let combs: &[(u64, usize)] = match way {
-                        Way::Wide => &[(97, 24)],
-                        _ => &[(5, 1), (16, 1), (29, 1)],
+                        Way::Wide => &[(97, 12)],
+                        _ => &[(5, 1), (17, 1)],
                     };
                     for &(every, shift) in combs {
                         EVERY.store(every, SeqCst);
                         for at in (0..every).step_by(shift) {
                             AT.store(at, SeqCst);
                             stepped(|| round(turns));
+                            sent += SENT.load(SeqCst);
                             progress(1);
                         }
                     }
-                    preemptions() - before
+                    sent
                 })
             });
-            assert!(preempted > 20, "{name}: hardly any tick did anything ({preempted})");
+            assert!(sent > 50, "{name}: hardly any tick was sent");
+            let preempted: u64 = rt.stats().workers.iter().map(|w| w.preemptions).sum();
+            assert!(preempted > 50, "{name}: hardly any tick did anything");
         });
         rt.shutdown().unwrap();
     }
 }
 
 /// One tick a run, until some runs in a row were over before their tick.
-fn sweep(round: impl Fn()) {
+fn sweep(round: impl Fn()) -> u64 {
     let (mut k, mut missed) = (0, 0);
     EVERY.store(0, SeqCst);
     while missed < 8 {
@@ -179,6 +191,7 @@ fn sweep(round: impl Fn()) {
         progress(0);
     }
     assert!(k > 40, "nothing was stepped");
+    k
 }
 
 #[test]
