@@ -1,23 +1,11 @@
 //! How a runtime is asked to be, and checks of what was asked.
 
+use crate::context::start::StartMethod;
 use crate::error::{Error, Kind};
 use crate::runtime::Runtime;
 use crate::slot;
 use crate::worker::shared::Settings;
 use core::time::Duration;
-
-/// How the first context of a thread is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum StartMethod {
-    /// Two words on a pooled stack: the fast way.
-    #[default]
-    Pool,
-    /// By `makecontext`, converted to a preempted context.
-    Context,
-    /// By a signal on a signal stack, whose frame is converted: the portable way of old.
-    Signal,
-}
 
 /// The most workers that a runtime can have.
 const MAX_WORKERS: usize = 1024;

@@ -55,7 +55,10 @@ extern "C" fn in_child() {
     let own = current::get().map(|me| {
         me.stack().keep.set(true);
         me.join.reset();
-        worker::of(me)
+        let w = worker::of(me);
+        // glibc's own signals look for the main thread's block, which this is now.
+        w.home_fs.set(me.fs.get());
+        w
     });
     // SAFETY: runtimes are never freed.
     let mut next = unsafe { ALL.load(Ordering::Acquire).as_ref() };

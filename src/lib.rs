@@ -51,7 +51,9 @@ mod trace;
 mod worker;
 
 #[cfg(not(loom))]
-pub use builder::{Builder, StartMethod};
+pub use builder::Builder;
+#[cfg(not(loom))]
+pub use context::start::StartMethod;
 #[cfg(not(loom))]
 pub use error::{Error, ShutdownError};
 #[cfg(not(loom))]

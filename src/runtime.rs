@@ -140,7 +140,7 @@ impl Runtime {
         }
     }
 
-    /// Spawns a thread on this runtime; see [`thread::spawn`].
+    /// Spawns a thread on this runtime; see [`thread::spawn()`].
     ///
     /// # Panics
     /// If there is no memory for the thread; [`thread_builder`](Runtime::thread_builder) gives an error.

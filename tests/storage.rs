@@ -128,7 +128,7 @@ fn open_in_the_middle(rt: &Runtime, n: usize, library: &Path) {
             std::thread::yield_now();
         }
         // Half the time a kernel thread opens it, half a reveille thread.
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             let _ = opened.set(Lib::open(&path, libc::RTLD_NOW));
         } else {
             rt.run(|| drop(opened.set(Lib::open(&path, libc::RTLD_NOW))));
@@ -230,12 +230,10 @@ fn pthread_keys() {
                     if n % 4 == 0 {
                         thread::yield_now();
                     }
-                    // SAFETY: as above; the values are boxes of this thread.
                     for (i, k) in keys.iter().enumerate() {
-                        assert_eq!(
-                            unsafe { *libc::pthread_getspecific(*k).cast::<u64>() },
-                            i as u64
-                        );
+                        // SAFETY: as above; the values are boxes of this thread.
+                        let value = unsafe { *libc::pthread_getspecific(*k).cast::<u64>() };
+                        assert_eq!(value, i as u64);
                     }
                     threads.fetch_add(1, SeqCst);
                 });
@@ -264,7 +262,7 @@ fn pthread_keys() {
 
 thread_local! {
     static FROM_A_KEY: Cell<u32> = const { Cell::new(0) };
-    static BOXED: std::cell::RefCell<Vec<Box<u64>>> = const { std::cell::RefCell::new(Vec::new()) };
+    static BOXED: std::cell::RefCell<Vec<String>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 static SEEN_IN_KEY: AtomicU64 = AtomicU64::new(0);
 
@@ -272,7 +270,7 @@ unsafe extern "C" fn uses_thread_local(_: *mut c_void) {
     // Legal in a key's destructor; whatever it leaves must be gone for the next thread.
     FROM_A_KEY.set(FROM_A_KEY.get() + 1);
     SEEN_IN_KEY.fetch_add(u64::from(FROM_A_KEY.get()), SeqCst);
-    let _ = BOXED.try_with(|b| b.borrow_mut().push(Box::new(1)));
+    let _ = BOXED.try_with(|b| b.borrow_mut().push("left".into()));
 }
 
 #[test]
@@ -286,7 +284,7 @@ fn key_destructors_that_use_thread_locals() {
             assert_eq!(FROM_A_KEY.get(), 0, "not as new");
             BOXED.with_borrow(|b| assert!(b.is_empty(), "not as new"));
             // SAFETY: the key is live.
-            unsafe { libc::pthread_setspecific(key, 1 as *const c_void) };
+            unsafe { libc::pthread_setspecific(key, 8 as *const c_void) };
         });
         assert_eq!(SEEN_IN_KEY.load(SeqCst), 200);
         // SAFETY: no thread uses the key any more.

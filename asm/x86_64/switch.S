@@ -16,8 +16,9 @@
 #                        r8   what to carry over: the worker
 #                   out  rax, rdx  what the other side carried over
 #                   All caller-saved registers are lost, as in any call.
-# reveille_jump     the second half alone: the running context is at its end
-# reveille_leave    as reveille_jump, from a signal handler, whose flags and control words are not ours
+#
+# reveille_switch_onto and reveille_switch_last are where leave.S joins in: with this context's control words
+# in eax and r9w; and on the new stack, with the address of reveille_entry in r10.
 #
 # Preemption is off in both contexts throughout: a tick here is remembered, never honoured.
 #
@@ -52,14 +53,20 @@ reveille_switch:
     # Load the control words only where they differ: loading is what costs.
     mov eax, dword ptr [rsp]
     movzx r9d, word ptr [rsp + 4]
-0:  mov rsp, rsi
+    .globl reveille_switch_onto
+    .hidden reveille_switch_onto
+reveille_switch_onto:
+    mov rsp, rsi
     wrfsbase rdx
     lea r10, [rip + reveille_entry]
     cmp eax, dword ptr [rsp]
     jne 3f
 1:  cmp r9w, word ptr [rsp + 4]
     jne 4f
-2:  mov rax, rcx
+    .globl reveille_switch_last
+    .hidden reveille_switch_last
+reveille_switch_last:
+    mov rax, rcx
     mov rdx, r8
     cmp r10, [rsp + 56]
     je 5f
@@ -82,40 +89,8 @@ reveille_switch:
 3:  ldmxcsr dword ptr [rsp]
     jmp 1b
 4:  fldcw word ptr [rsp + 4]
-    jmp 2b
+    jmp reveille_switch_last
 5:  add rsp, 64
     jmp reveille_entry
     .cfi_endproc
     .size reveille_switch, . - reveille_switch
-
-    .globl reveille_jump
-    .hidden reveille_jump
-    .type reveille_jump, @function
-reveille_jump:
-    .cfi_startproc
-    .cfi_undefined rip
-    stmxcsr dword ptr [rsp - 8]
-    fnstcw word ptr [rsp - 4]
-    mov eax, dword ptr [rsp - 8]
-    movzx r9d, word ptr [rsp - 4]
-    jmp 0b
-    .cfi_endproc
-    .size reveille_jump, . - reveille_jump
-
-    .globl reveille_leave
-    .hidden reveille_leave
-    .type reveille_leave, @function
-reveille_leave:
-    .cfi_startproc
-    .cfi_undefined rip
-    mov rsp, rsi
-    wrfsbase rdx
-    # The kernel clears DF in a handler but leaves AC, and MXCSR is the handler's.
-    push 0x202
-    popfq
-    ldmxcsr dword ptr [rsp]
-    fldcw word ptr [rsp + 4]
-    lea r10, [rip + reveille_entry]
-    jmp 2b
-    .cfi_endproc
-    .size reveille_leave, . - reveille_leave

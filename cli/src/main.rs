@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`args`] | the command line, its help texts and its checks |
 //! | [`demo`] | CPU-bound threads that never yield share a few workers; table, picture, verdict |
-//! | [`bench`] | yield, spawn, preempt and memory against kernel threads, in one and the same run |
+//! | [`mod@bench`] | yield, spawn, preempt and memory against kernel threads, in one and the same run |
 //! | [`doctor`] | what this machine offers, what is used of it, and what its primitives cost |
 //! | [`floor`] | those costs: system calls, signals, timer ticks, the FS base |
 //!

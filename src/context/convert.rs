@@ -45,7 +45,7 @@ pub unsafe fn capture(
     len: usize,
 ) -> Result<(), FrameError> {
     let needed = frame.xstate_len() + TAIL;
-    if xstate.is_null() || xstate.addr() % xstate::ALIGN != 0 {
+    if xstate.is_null() || !xstate.addr().is_multiple_of(xstate::ALIGN) {
         return Err(FrameError::Misaligned);
     }
     if len < needed {

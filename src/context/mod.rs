@@ -29,6 +29,7 @@ mod c_api;
 mod convert;
 mod frame;
 mod make;
+pub(crate) mod preempted;
 mod saved;
 pub(crate) mod start;
 pub mod ucontext;

@@ -5,33 +5,49 @@
 //! * by signal: the portable way of old thread libraries (R. S. Engelschall, "Portable Multithreading:
 //!   The Signal Stack Trick For User-Space Thread Creation", USENIX 2000). The new stack is made the
 //!   signal stack, a signal is sent to the own kernel thread, and the frame that the kernel pushes there
-//!   is converted. Four system calls.
+//!   is converted. Eight system calls, and a delivery.
 #![allow(unsafe_code)]
 
-use super::x86_64::{RED_ZONE, RESUME_WORDS, Rest, Saved, reveille_unpreempt};
-use super::{ucontext, xstate};
+use super::frame::{Checks, FrameRef};
+use super::x86_64::{RED_ZONE, RESUME_WORDS, Rest, Saved};
+use super::{preempted, ucontext, xstate};
 use crate::error::Error;
 use crate::sys::signal;
 use crate::tcb::Record;
-use crate::tls::hot;
+use crate::tls::{due, hot};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use std::io;
+
+/// How the first context of a thread is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum StartMethod {
+    /// Two words on a pooled stack: the fast way.
+    #[default]
+    Pool,
+    /// By `makecontext`, converted to a preempted context.
+    Context,
+    /// By a signal on a signal stack, whose frame is converted: the portable way of old.
+    Signal,
+}
+
+/// First function of a context made here.
+pub(crate) type Entry = unsafe extern "C" fn();
 
 /// Makes the first context from a `ucontext_t`.
 ///
 /// # Safety
 /// The slot is the caller's.
-pub(crate) unsafe fn by_context(r: &'static Record) -> Result<(), Error> {
+pub(crate) unsafe fn by_context(r: &'static Record, entry: Entry) -> Result<(), Error> {
     let mut uc = MaybeUninit::<libc::ucontext_t>::zeroed();
     let uc = uc.as_mut_ptr();
     // SAFETY: a zeroed structure of our own; the stack is the slot's.
     unsafe {
         (*uc).uc_stack.ss_sp = r.stack().lo.get() as *mut c_void;
         (*uc).uc_stack.ss_size = r.stack().top.get() - r.stack().lo.get();
-        ucontext::makecontext(uc, crate::worker::start::begin_converted, &[]);
+        ucontext::makecontext(uc, entry, &[]);
         let greg = |i: i32| (*uc).uc_mcontext.gregs[i as usize] as u64;
-        let target = greg(libc::REG_RSP) - (RED_ZONE + RESUME_WORDS) as u64;
         let saved = place(r, greg(libc::REG_RSP) as usize);
         saved.write(Saved {
             r8: greg(libc::REG_R8),
@@ -52,14 +68,14 @@ pub(crate) unsafe fn by_context(r: &'static Record) -> Result<(), Error> {
             rsp: greg(libc::REG_RSP),
             rip: greg(libc::REG_RIP),
             rflags: CLEAN_FLAGS,
-            target,
+            target: preempted::target(greg(libc::REG_RSP)),
         });
         let state = saved.add(1).cast::<u8>();
         // No component in use: everything starts in its initial state.
         state.write_bytes(0, super::xsave_size());
         state.cast::<u16>().write(xstate::X87_DEFAULT);
         state.add(xstate::MXCSR).cast::<u32>().write(xstate::MXCSR_DEFAULT);
-        rest(r, saved);
+        r.rsp.set(preempted::rest(saved));
     }
     Ok(())
 }
@@ -70,34 +86,19 @@ const CLEAN_FLAGS: u64 = 0x202;
 /// Where the preempted context goes: below `rsp` and its red zone.
 fn place(r: &Record, rsp: usize) -> *mut Saved {
     debug_assert!(rsp <= r.stack().top.get());
-    let size = size_of::<Saved>() + super::xsave_size();
+    let size = preempted::size(super::xsave_size());
     ((rsp - RED_ZONE - RESUME_WORDS - size) & !63) as *mut Saved
-}
-
-/// The context at rest that resumes `saved`.
-///
-/// # Safety
-/// There is room below `saved`.
-unsafe fn rest(r: &Record, saved: *mut Saved) {
-    let at = saved as usize - size_of::<Rest>();
-    // SAFETY: the caller's promise.
-    unsafe {
-        let rest = &mut *(at as *mut Rest);
-        rest.mxcsr = xstate::MXCSR_DEFAULT;
-        rest.x87 = xstate::X87_DEFAULT;
-        rest.rip = reveille_unpreempt as *const () as usize;
-    }
-    r.rsp.set(at);
 }
 
 /// Makes the first context from a signal frame.
 ///
 /// # Safety
 /// The slot is the caller's; preemption is on, or the caller is a plain kernel thread.
-pub(crate) unsafe fn by_signal(r: &'static Record, signo: i32) -> Result<(), Error> {
+pub(crate) unsafe fn by_signal(r: &'static Record, signo: i32, entry: Entry) -> Result<(), Error> {
     // The context will lie at the top, the frame that it is made from well below.
     let room = size_of::<Saved>() + super::xsave_size() + 4096;
     let (lo, hi) = (r.stack().lo.get(), (r.stack().top.get() - room) & !4095);
+    r.rsp.set(0);
     hot::off();
     // SAFETY: the slot is the caller's; the old stack is put back below; preemption is off, so this is one
     // kernel thread throughout.
@@ -112,11 +113,18 @@ pub(crate) unsafe fn by_signal(r: &'static Record, signo: i32) -> Result<(), Err
             sent
         })
     };
-    if hot::on() && hot::off_count() == 0 {
-        crate::preempt::honour_pending();
-    }
+    due::on();
     match done {
-        Ok(true) => Ok(()),
+        Ok(true) if r.rsp.get() == 0 => {
+            let refused = io::Error::from(io::ErrorKind::InvalidData);
+            Err(Error::os("cannot start a thread with a signal frame as this one", refused))
+        }
+        Ok(true) => {
+            let saved = (r.rsp.get() + size_of::<Rest>()) as *mut Saved;
+            // SAFETY: `capture` has left the context there.
+            unsafe { (*saved).rip = entry as *const () as u64 };
+            Ok(())
+        }
         Ok(false) => Err(Error::os(
             "cannot send a signal to start a thread with",
             io::Error::last_os_error(),
@@ -160,13 +168,12 @@ pub(crate) unsafe fn capture(uc: *mut libc::ucontext_t) {
         let r = &*(*hot::of(hot::fs_base())).starting.cast::<Record>();
         let rsp = r.stack().top.get() - 8; // as after a call
         let saved = place(r, rsp);
-        let frame = crate::preempt::handler::Frame::new(uc);
-        frame.save(saved as usize);
-        (*saved).rip = crate::worker::start::begin_converted as *const () as u64;
-        (*saved).rsp = rsp as u64;
-        (*saved).rflags = CLEAN_FLAGS;
-        (*saved).target = (rsp - RED_ZONE - RESUME_WORDS) as u64;
-        r.rsp.set(saved as usize - size_of::<Rest>());
+        if let Ok(frame) = FrameRef::new(uc, Checks::Delivered) {
+            r.rsp.set(preempted::save(&frame, saved as usize));
+            (*saved).rsp = rsp as u64;
+            (*saved).rflags = CLEAN_FLAGS;
+            (*saved).target = preempted::target(rsp as u64);
+        }
         (*hot::of(hot::fs_base())).starting = core::ptr::null_mut();
     }
 }

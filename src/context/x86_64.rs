@@ -1,9 +1,8 @@
 //! Contexts on x86-64: the assembly, and the shapes it shares with Rust.
 //!
-//! A context at rest is its stack pointer; the pictures are in the assembly files.
+//! A context at rest is its stack pointer; the pictures are in the assembly files. Those that call up, into
+//! the worker, are put together in `worker::glue`.
 #![allow(unsafe_code)]
-
-use core::mem::offset_of;
 
 /// What lies at the stack pointer of a context at rest (switch.S).
 #[repr(C)]
@@ -17,6 +16,7 @@ pub(crate) struct Rest {
 }
 
 static_assertions::const_assert!(size_of::<Rest>() == 64);
+static_assertions::const_assert!(core::mem::offset_of!(Rest, rip) == 56);
 
 /// The running thread's MXCSR and x87 control word. Reading the latter is dear, so it is taken to be the
 /// usual one while the control bits of MXCSR are: fenv.h changes both together.
@@ -140,37 +140,4 @@ pub(crate) fn in_resume_window(rip: u64) -> bool {
 }
 
 core::arch::global_asm!(include_str!("../../asm/x86_64/switch.S"));
-core::arch::global_asm!(
-    include_str!("../../asm/x86_64/resume.S"),
-    finish = sym crate::worker::reveille_finish,
-    XSAVE = const size_of::<Saved>(),
-    TARGET = const offset_of!(Saved, target),
-    RFLAGS = const offset_of!(Saved, rflags),
-    RIP = const offset_of!(Saved, rip),
-    R8 = const offset_of!(Saved, r8),
-    R9 = const offset_of!(Saved, r9),
-    R10 = const offset_of!(Saved, r10),
-    R11 = const offset_of!(Saved, r11),
-    R12 = const offset_of!(Saved, r12),
-    R13 = const offset_of!(Saved, r13),
-    R14 = const offset_of!(Saved, r14),
-    R15 = const offset_of!(Saved, r15),
-    RDI = const offset_of!(Saved, rdi),
-    RSI = const offset_of!(Saved, rsi),
-    RBP = const offset_of!(Saved, rbp),
-    RBX = const offset_of!(Saved, rbx),
-    RDX = const offset_of!(Saved, rdx),
-    RAX = const offset_of!(Saved, rax),
-    RCX = const offset_of!(Saved, rcx),
-);
-core::arch::global_asm!(
-    include_str!("../../asm/x86_64/entry.S"),
-    start = sym crate::worker::reveille_start,
-    RSP = const offset_of!(crate::tcb::Record, rsp),
-    FS = const offset_of!(crate::tcb::Record, fs),
-    RECORD = const offset_of!(crate::tls::hot::HotWords, record),
-    STACK = const offset_of!(crate::tcb::Record, stack),
-    REGISTERED = const offset_of!(crate::tcb::stack::Stack, registered),
-    TOP = const offset_of!(crate::tcb::stack::Stack, top),
-    BODY = const offset_of!(crate::tcb::Record, body),
-);
+core::arch::global_asm!(include_str!("../../asm/x86_64/leave.S"));

@@ -45,7 +45,7 @@ pub(crate) enum Reason {
     NoRoom,
 }
 
-/// The decision. The order matters: what cannot be, before what need not be.
+/// The decision. What need not be comes before what cannot be: only a tick that is due is remembered.
 #[inline]
 pub(crate) fn decide(s: &Snapshot) -> Decision {
     use Decision::{Defer, Ignore, Switch};

@@ -2,25 +2,23 @@
 //!
 //! It runs on the worker's signal stack with the tick's signal blocked, and
 //! 1. tells a tick from any other use of the signal by its siginfo, and passes others on
-//! 2. takes a [`Snapshot`](super::decide::Snapshot) and decides
+//! 2. takes a [`Snapshot`] and decides
 //! 3. to switch, copies the frame to the thread's own stack (or its spare area) as a context at rest,
 //!    and jumps to the worker's loop, which unblocks the signal and goes on
 //!
-//! It allocates nothing, locks nothing, calls no libc function, panics never. It is the only place
-//! that reads a signal frame on the way out; nothing ever returns through `sigreturn`.
+//! It allocates nothing, locks nothing, calls no libc function, panics never. A frame that the checks of
+//! [`FrameRef`] refuse is left alone; a thread that was switched never returns through `sigreturn`.
 
 use super::decide::{Decision, Snapshot, decide};
 use super::site::Site;
-use crate::context::x86_64::{
-    RED_ZONE, RESUME_WORDS, Rest, Saved, in_resume_window, reveille_leave, reveille_unpreempt,
-};
-use crate::sys::signal::{self, KernelSet};
+use crate::context::preempted;
+use crate::context::x86_64::{RED_ZONE, RESUME_WORDS, Rest, in_resume_window, reveille_leave};
+use crate::context::{Checks, FrameRef};
+use crate::sys::signal;
 use crate::tcb::Record;
 use crate::tcb::state::After;
 use crate::tls::hot;
-use core::arch::asm;
 use core::ffi::{c_int, c_void};
-use core::mem::offset_of;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// The actions that were in force before ours, by signal number.
@@ -92,10 +90,10 @@ unsafe fn on_tick(record: &Record, site: &Site, uc: *mut libc::ucontext_t) {
         (site.wake_idle)(site);
     }
     // SAFETY: the frame is the kernel's.
-    let frame = unsafe { Frame::new(uc) };
-    let rsp = frame.rsp();
+    let Ok(frame) = (unsafe { FrameRef::new(uc, Checks::Delivered) }) else { return };
+    let rsp = frame.greg(libc::REG_RSP) as usize;
     let (stack_lo, stack_hi) = site.signal_stack.get();
-    let place = place_for(record, rsp, frame.xstate_len);
+    let place = place_for(record, rsp, frame.xstate_len());
     let known_mask = if record.slow.load(Ordering::Relaxed) == 0 {
         site.usual_mask.get()
     } else {
@@ -105,11 +103,11 @@ unsafe fn on_tick(record: &Record, site: &Site, uc: *mut libc::ucontext_t) {
         in_thread: site.loop_record.get() != record.as_ptr(),
         off: hot::off_count(),
         on_signal_stack: (stack_lo..stack_hi).contains(&rsp),
-        in_window: in_resume_window(frame.rip()),
-        foreign_mask: frame.mask() != known_mask,
+        in_window: in_resume_window(frame.greg(libc::REG_RIP)),
+        foreign_mask: frame.sigmask() != known_mask,
         fresh,
         waiting: waits.fresh || waits.sliced,
-        can_save: place != 0 && frame.xstate_len != 0,
+        can_save: place != 0,
     };
     match decide(&snapshot) {
         Decision::Ignore(_) => {}
@@ -128,12 +126,11 @@ unsafe fn on_tick(record: &Record, site: &Site, uc: *mut libc::ucontext_t) {
 ///
 /// # Safety
 /// As [`on_tick`]; `place` comes from [`place_for`] for this frame.
-unsafe fn leave(record: &Record, site: &Site, frame: &Frame, place: usize) -> ! {
+unsafe fn leave(record: &Record, site: &Site, frame: &FrameRef, place: usize) -> ! {
     // From here the thread counts as being switched: the next tick is not for it.
     hot::off();
     // SAFETY: `place` is free room of the thread's own, large enough.
-    unsafe { frame.save(place) };
-    record.rsp.set(place - size_of::<Rest>());
+    record.rsp.set(unsafe { preempted::save(frame, place) });
     record.after.set(After::Preempted);
     record.preemptions.fetch_add(1, Ordering::Relaxed);
     let to = site.loop_record.get();
@@ -155,7 +152,7 @@ unsafe fn leave(record: &Record, site: &Site, frame: &Frame, place: usize) -> ! 
 fn place_for(record: &Record, rsp: usize, xstate_len: usize) -> usize {
     /// Frames of the code that runs below the saved state before it is resumed, unoptimized.
     const BELOW: usize = 4096;
-    let size = size_of::<Saved>() + xstate_len;
+    let size = preempted::size(xstate_len);
     let (lo, top) = (record.stack().lo.get(), record.stack().top.get());
     let own = (lo..=top).contains(&rsp);
     if own && rsp - lo < RED_ZONE + RESUME_WORDS {
@@ -167,119 +164,6 @@ fn place_for(record: &Record, rsp: usize, xstate_len: usize) -> usize {
     } else {
         let spare_end = lo - crate::sys::memory::PAGE;
         (spare_end - size) & !63
-    }
-}
-
-/// A signal frame that the kernel has just made.
-pub(crate) struct Frame {
-    uc: *mut libc::ucontext_t,
-    xstate: *const u8,
-    xstate_len: usize,
-}
-
-/// `struct _fpx_sw_bytes` of the kernel's asm/sigcontext.h, and where it lies.
-#[repr(C)]
-struct SoftwareBytes {
-    magic: u32,
-    extended_size: u32,
-    xfeatures: u64,
-    xstate_size: u32,
-}
-const SOFTWARE: usize = 464;
-const FP_XSTATE_MAGIC1: u32 = 0x4650_5853;
-
-impl Frame {
-    /// # Safety
-    /// `uc` is the frame that the kernel passed to a handler that has not returned.
-    #[inline(always)]
-    pub(crate) unsafe fn new(uc: *mut libc::ucontext_t) -> Frame {
-        // SAFETY: the frame is live. libc's type is longer than the kernel's frame: fields are read
-        // through raw pointers, never as a whole.
-        let xstate = unsafe { *(&raw const (*uc).uc_mcontext.fpregs) } as *const u8;
-        // SAFETY: as above; the kernel describes the area in the legacy region's free bytes.
-        let said = unsafe { &*xstate.add(SOFTWARE).cast::<SoftwareBytes>() };
-        let len = (said.xstate_size as usize).next_multiple_of(8);
-        let usable = said.magic == FP_XSTATE_MAGIC1 && len <= crate::context::xsave_size();
-        Frame { uc, xstate, xstate_len: if usable { len } else { 0 } }
-    }
-
-    #[inline(always)]
-    fn greg(&self, i: c_int) -> u64 {
-        // SAFETY: as `new`.
-        unsafe { *(&raw const (*self.uc).uc_mcontext.gregs).cast::<u64>().add(i as usize) }
-    }
-
-    #[inline(always)]
-    fn rsp(&self) -> usize {
-        self.greg(libc::REG_RSP) as usize
-    }
-
-    #[inline(always)]
-    fn rip(&self) -> u64 {
-        self.greg(libc::REG_RIP)
-    }
-
-    #[inline(always)]
-    fn mask(&self) -> KernelSet {
-        // SAFETY: as `new`; the kernel's set is the first eight bytes of the field.
-        unsafe { *(&raw const (*self.uc).uc_sigmask).cast::<KernelSet>() }
-    }
-
-    /// Writes a context at rest that resumes what this frame interrupted: `Rest` below `at`, `Saved` at
-    /// it, then the extended state.
-    ///
-    /// # Safety
-    /// The room is there and free.
-    #[inline(always)]
-    pub(crate) unsafe fn save(&self, at: usize) {
-        let saved = at as *mut Saved;
-        // SAFETY: the caller's promise.
-        unsafe {
-            saved.write(Saved {
-                r8: self.greg(libc::REG_R8),
-                r9: self.greg(libc::REG_R9),
-                r10: self.greg(libc::REG_R10),
-                r11: self.greg(libc::REG_R11),
-                r12: self.greg(libc::REG_R12),
-                r13: self.greg(libc::REG_R13),
-                r14: self.greg(libc::REG_R14),
-                r15: self.greg(libc::REG_R15),
-                rdi: self.greg(libc::REG_RDI),
-                rsi: self.greg(libc::REG_RSI),
-                rbp: self.greg(libc::REG_RBP),
-                rbx: self.greg(libc::REG_RBX),
-                rdx: self.greg(libc::REG_RDX),
-                rax: self.greg(libc::REG_RAX),
-                rcx: self.greg(libc::REG_RCX),
-                rsp: self.rsp() as u64,
-                rip: self.rip(),
-                rflags: self.greg(libc::REG_EFL),
-                target: (self.rsp() - RED_ZONE - RESUME_WORDS) as u64,
-            });
-            let rest = (at - size_of::<Rest>()) as *mut Rest;
-            (&raw mut (*rest).rip).write(reveille_unpreempt as *const () as usize);
-            // The switch compares control words before the resume loads the whole state: give it the
-            // thread's own, which lie at fixed places of the legacy area (FXSAVE: fcw 0, mxcsr 24).
-            (&raw mut (*rest).x87).write(self.xstate.cast::<u16>().read());
-            (&raw mut (*rest).mxcsr).write(self.xstate.add(24).cast::<u32>().read());
-            copy(self.xstate, (at + size_of::<Saved>()) as *mut u8, self.xstate_len);
-        }
-    }
-}
-
-/// memcpy without libc: its symbol may be bound lazily, under the loader's lock.
-///
-/// # Safety
-/// As memcpy(3); `len` is a multiple of eight.
-#[inline(always)]
-unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        asm!(
-            "rep movsq",
-            inout("rcx") len / 8 => _, inout("rsi") from => _, inout("rdi") to => _,
-            options(nostack, preserves_flags)
-        );
     }
 }
 
@@ -295,6 +179,8 @@ pub(super) fn pass_on_to(old: usize, signo: c_int, info: *mut libc::siginfo_t, u
     let Some(old) = (unsafe { (old as *const libc::sigaction).as_ref() }) else { return };
     match old.sa_sigaction {
         libc::SIG_IGN => {}
+        // The default action of these two is to do nothing: our handler stays.
+        libc::SIG_DFL if signo == libc::SIGURG || signo == libc::SIGWINCH => {}
         libc::SIG_DFL => {
             let _ = signal::restore(signo, old);
             // SAFETY: sends the signal again; it is delivered, with the default action, on return.
@@ -313,5 +199,3 @@ pub(super) fn pass_on_to(old: usize, signo: c_int, info: *mut libc::siginfo_t, u
         }
     }
 }
-
-const _: () = assert!(offset_of!(Rest, rip) == 56);

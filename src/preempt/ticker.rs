@@ -154,9 +154,9 @@ impl Ticker {
 
     fn disarm(&self) {
         if let Some(t) = self.timers() {
-            if self.mode.load(Ordering::Relaxed) != OFF {
-                t.precise.disarm();
-            }
+            // Also while OFF: an arrival that set the mode before `idle` took it back may have set the timer
+            // after.
+            t.precise.disarm();
             if self.relaxed_armed.replace(false) {
                 t.relaxed.disarm();
             }

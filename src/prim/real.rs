@@ -7,7 +7,7 @@ pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsiz
 pub(crate) fn pause(round: u32) {
     /// Rounds between two of these.
     const OFTEN: u32 = 128;
-    if round % OFTEN == 0 {
+    if round.is_multiple_of(OFTEN) {
         std::thread::yield_now();
     } else {
         core::hint::spin_loop();

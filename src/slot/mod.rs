@@ -10,7 +10,7 @@
 //! * `spare` is touched only if a thread is preempted where its stack has no room for the saved state.
 //! * The stride between slots is an odd number of pages and the upper end is shifted by a colour, so
 //!   that the hot lines of many threads do not fall into the same cache sets.
-//! * What the runtime knows of a slot ([`Stack`]) and of a thread ([`Record`]) lies in slabs apart from it:
+//! * What the runtime knows of a slot ([`Stack`]) and of a thread ([`Record`](crate::tcb::Record)) lies in slabs apart from it:
 //!   spawning a thread touches no slot, and a finished one that nobody has joined holds none.
 //!
 //! Making a slot allocates (glibc's TLS vector), so it happens in thread context with preemption on;
@@ -63,12 +63,6 @@ impl Layout {
         let spare = spare_size();
         let pages = (spare + PAGE + stack + upper).div_ceil(PAGE);
         Ok(Layout { stride: (pages | 1) * PAGE, spare })
-    }
-
-    /// Bytes of usable stack that threads of this layout have at least.
-    pub(crate) fn usable(&self) -> usize {
-        let g = glibc::known();
-        self.stride - self.spare - PAGE - g.static_size - UNWIND_BUF - 64 * COLOURS - 128
     }
 }
 

@@ -8,7 +8,7 @@ use crate::lock::slow::SlowLock;
 use crate::lock::spin::SpinLock;
 use crate::tcb::Record;
 use crate::tcb::stack::Stack;
-use crate::tls::{block, glibc, hot, reset as tls_reset};
+use crate::tls::{block, due, glibc, hot, reset as tls_reset};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// Different stack sizes that one process may use.
@@ -217,6 +217,6 @@ pub(crate) unsafe fn reset() {
 /// A tick may have come while a lock was held here.
 fn honour() {
     if hot::off_count() == 0 && hot::pending() {
-        crate::preempt::honour_pending();
+        due::honour_pending();
     }
 }

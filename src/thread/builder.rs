@@ -2,7 +2,7 @@
 
 use super::join::{JoinHandle, Joining};
 use super::spawn::{self, Options};
-use crate::builder::StartMethod;
+use crate::context::start::StartMethod;
 use crate::tcb::current;
 use crate::tcb::identity::Name;
 use crate::worker::Shared;

@@ -98,7 +98,7 @@ impl<'scope> Scope<'scope, '_> {
     /// Spawns a thread in the scope; see [`std::thread::Scope::spawn`].
     ///
     /// # Panics
-    /// As [`spawn`](super::spawn).
+    /// As [`spawn`](super::spawn()).
     pub fn spawn<F, T>(&'scope self, f: F) -> ScopedJoinHandle<'scope, T>
     where
         F: FnOnce() -> T + Send + 'scope,

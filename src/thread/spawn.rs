@@ -1,8 +1,7 @@
 //! Spawning: a slot, a closure in it, and into a queue.
 
 use super::packet::{Parcel, body, dropper};
-use crate::builder::StartMethod;
-use crate::context::start;
+use crate::context::start::{self, StartMethod};
 use crate::error::{Error, Kind};
 use crate::slot::{Layout, pool};
 use crate::tcb::identity::{Identity, Name};
@@ -10,6 +9,7 @@ use crate::tcb::kernel::{self, ID_BLOCK};
 use crate::tcb::state::{Outcome, State};
 use crate::tcb::{Record, current};
 use crate::tls::hot;
+use crate::worker::start::begin_converted;
 use crate::worker::{self, Shared, Worker, give, ops};
 use core::sync::atomic::Ordering;
 
@@ -132,8 +132,8 @@ fn prepare(r: &'static Record, method: StartMethod, shared: &Shared) -> Result<(
     unsafe {
         r.adopt(r.stack());
         match method {
-            StartMethod::Context => start::by_context(r),
-            _ => start::by_signal(r, shared.settings.signal),
+            StartMethod::Context => start::by_context(r, begin_converted),
+            _ => start::by_signal(r, shared.settings.signal, begin_converted),
         }
     }
 }

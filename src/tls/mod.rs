@@ -5,6 +5,7 @@
 //! like any other: malloc's cache, `errno`, `thread_local!`, stdio's lock owners, the stack canary.
 //!
 //! * [`hot`]: the words of our own that live in that storage
+//! * [`due`]: what happens when they say that a tick is due
 //! * [`glibc`]: what is found by symbol in the C library
 //! * [`harvest`]: a block made by glibc itself, from a kernel thread that leaves it behind; two of
 //!   them are the reference ([`template`]) and the anchors on glibc's list
@@ -15,6 +16,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod block;
+pub(crate) mod due;
 pub(crate) mod glibc;
 pub(crate) mod harvest;
 pub(crate) mod hot;

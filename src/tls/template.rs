@@ -273,7 +273,10 @@ fn explain(
         let flags = value & !(0xffff_ffffu64 << shift);
         return (flags >> 32 < 0x1000).then_some(Some(Word::Constant(flags)));
     }
-    if at == g.report_events & !7 && value.count_ones() == 1 && value.trailing_zeros() % 8 == 0 {
+    if at == g.report_events & !7
+        && value.count_ones() == 1
+        && value.trailing_zeros().is_multiple_of(8)
+    {
         // user_stack, beside report_events.
         return constant;
     }

@@ -2,7 +2,6 @@
 
 use super::{Worker, give};
 use crate::protocol::{join, token};
-use crate::sys::signal;
 use crate::tcb::Record;
 use crate::tcb::state::{After, State};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -73,11 +72,9 @@ unsafe fn finish_rare(prev: &'static Record, w: &Worker) {
             give::sliced(w, prev);
         }
         After::Preempted => {
-            if prev.slow.load(Ordering::Relaxed) == 0 {
-                signal::change_mask(libc::SIG_UNBLOCK, signal::set_of(w.site.signal));
-            } else {
-                super::mask::leave(w);
-            }
+            // Not just the tick's signal: ppoll(2) and its like have a mask of their own in force while
+            // they wait, and the frame holds the one that they put back.
+            super::mask::leave(w);
             if w.trace.is_on() {
                 w.trace.switch(After::Preempted as u8, 0);
             }

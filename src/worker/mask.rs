@@ -19,7 +19,6 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 
 /// Puts the worker's usual mask in force; the thread's own is in its record. Preemption is off.
-#[cold]
 pub(crate) fn leave(w: &Worker) {
     signal::change_mask(libc::SIG_SETMASK, w.site.usual_mask.get());
 }
@@ -52,11 +51,9 @@ unsafe fn change(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_
         },
     };
     if !old.is_null() {
-        // SAFETY: the caller's promise; the upper words of libc's set are not in use.
-        unsafe {
-            old.cast::<[KernelSet; 16]>().write([0; 16]);
-            old.cast::<KernelSet>().write(was);
-        }
+        // As libc's do, this writes the kernel's set and leaves the rest of libc's longer type alone.
+        // SAFETY: the caller's promise.
+        unsafe { old.cast::<KernelSet>().write(was) };
     }
     0
 }

@@ -10,6 +10,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod give;
+mod glue;
 mod idle;
 mod life;
 mod mask;

@@ -145,8 +145,8 @@ pub(crate) fn exit(me: &'static Record) -> Next {
     if me.slow.load(Ordering::Relaxed) != 0 {
         super::mask::leave(w);
         me.slow.store(0, Ordering::Relaxed);
-        me.masks_tick.set(false);
     }
+    me.masks_tick.set(false);
     if let Some(joiner) = me.join.joiner() {
         // SAFETY: a joiner in the word is the record of a blocked thread.
         let joiner = unsafe { &*joiner };

@@ -61,7 +61,7 @@ pub(crate) struct Settings {
     pub adaptive: bool,
     pub signal: i32,
     pub stack: usize,
-    pub start: crate::builder::StartMethod,
+    pub start: crate::context::start::StartMethod,
     pub checks: bool,
     pub trace: usize,
 }

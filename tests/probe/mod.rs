@@ -152,7 +152,7 @@ pub fn prepare(seed: u64) {
     probe.trash_x.0[24..28].copy_from_slice(&0x1f80_u32.to_ne_bytes());
     probe.given.fill_with(|| random.next() as i64);
     probe.given[libc::REG_EFL as usize] =
-        0x202 | random.next() as i64 & FLAGS | if seed % 2 == 0 { FLAGS } else { 0 };
+        0x202 | random.next() as i64 & FLAGS | if seed.is_multiple_of(2) { FLAGS } else { 0 };
     probe.given_red.fill_with(|| random.next());
     probe.found = [0; 23];
     probe.found_red = [0; 16];

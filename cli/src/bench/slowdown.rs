@@ -1,6 +1,6 @@
 //! `preempt/8x1-*`: how much slower CPU-bound work gets by being sliced; in percent.
 //!
-//! Eight threads on one worker do one piece of work each ([`work`]: no calls, no memory). The
+//! Eight threads on one worker do one piece of work each ([`Amount`]: no calls, no memory). The
 //! same eight pieces one after the other on a plain kernel thread are the zero; they are timed
 //! before and after each round and the mean is taken, so that drift cancels out. Beside it, as
 //! `floor`, the eight pieces one after the other under a POSIX timer of the same interval with an

@@ -7,7 +7,7 @@
 //! - `yield/spread`: the ten count their yields until a flag, which each looks at once per
 //!   iteration, is raised; largest count minus smallest. Gate and flag are moved by a kernel
 //!   thread outside.
-//! - `yield/syscalls`: system calls per million yields, counted by [`syscalls`](super::syscalls).
+//! - `yield/syscalls`: system calls per million yields, counted by [`syscalls`].
 
 use std::io;
 use std::sync::Arc;
