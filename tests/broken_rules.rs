@@ -82,8 +82,8 @@ fn broken_rules_abort_with_a_message() {
 fn the_runtime_itself_keeps_the_rule() {
     // Every allocation of a whole storm is checked.
     quiet_panics();
-    CHECK.store(true, SeqCst);
     on_each("rule", |rt| {
+        CHECK.store(true, SeqCst);
         among_hogs(rt, 4, 150, |i, n| {
             let key = (i as u64) << 32 | n;
             let t = thread::Builder::new().name(format!("{i}/{n}"));
@@ -105,8 +105,8 @@ fn the_runtime_itself_keeps_the_rule() {
         std::thread::scope(|s| {
             s.spawn(|| (0..300).for_each(|_| drop(rt.spawn(|| vec![3]).join())));
         });
+        CHECK.store(false, SeqCst);
     });
-    CHECK.store(false, SeqCst);
 }
 
 #[test]

@@ -298,7 +298,7 @@ fn preempted_at_the_end_of_the_stack() {
                         let mut rounds = 0;
                         while done.load(SeqCst) < 6 {
                             // From hardly any room to more than enough.
-                            let room = 128 + random.below(6000) & !15;
+                            let room = (128 + random.below(6000)) & !15;
                             let before = preemptions();
                             let bad = spin_at(end + room, random.next(), 20_000);
                             assert_eq!(bad, 0, "red zone, {room} bytes above the end");
