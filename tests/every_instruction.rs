@@ -91,26 +91,47 @@ fn stepped<R>(f: impl FnOnce() -> R) -> R {
     r
 }
 
+/// A tick while the stack pointer is at `sp`.
+fn tick_at(sp: usize) {
+    extern "C" fn tick() {
+        bench_support::preempt_self();
+    }
+    // SAFETY: below sp is unused stack of this thread, enough for the call; sp is put back.
+    unsafe {
+        std::arch::asm!(
+            "mov r12, rsp", "mov rsp, {sp}", "call {tick}", "mov rsp, r12",
+            sp = in(reg) sp, tick = sym tick, out("r12") _, clobber_abi("C")
+        );
+    }
+}
+
 /// Threads that are always ready, as many as there are workers: they give way all the time, and are
-/// themselves preempted every now and then, so that both kinds of contexts are resumed. Runs `f` beside them.
+/// themselves preempted every now and then, with room on the stack for their state and without, so that all
+/// kinds of contexts are resumed. Runs `f` beside them.
 fn beside_others<R: Send>(workers: usize, f: impl FnOnce(&AtomicU64) -> R + Send) -> R {
     let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut ends = [0; 2];
+    // SAFETY: a live array of two.
+    assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
     thread::scope(|s| {
         for _ in 0..workers {
-            s.spawn(|| {
+            let other = thread::Builder::new().stack_size(64 << 10);
+            let other = other.spawn_scoped(s, || {
+                let narrow = end_of_stack(ends[1]) + 2048;
                 for n in 0u64.. {
                     if stop.load(SeqCst) {
                         break;
                     }
                     turns.fetch_add(1, SeqCst);
-                    if n % 2 == 0 {
-                        thread::yield_now();
-                    } else {
-                        bench_support::preempt_self();
+                    match n % 3 {
+                        0 => thread::yield_now(),
+                        1 => bench_support::preempt_self(),
+                        _ => tick_at(narrow),
                     }
                     turns.fetch_add(1, SeqCst);
                 }
             });
+            other.unwrap();
         }
         let r = f(&turns);
         stop.store(true, SeqCst);

@@ -243,17 +243,6 @@ fn thread_locals_are_made_once_and_dropped_once() {
     });
 }
 
-/// The lowest usable address of the running thread's stack: below it the kernel finds no memory to read.
-fn end_of_stack(probe: c_int) -> usize {
-    let here = 0u8;
-    let mut page = &raw const here as usize & !4095;
-    // SAFETY: the kernel checks the address.
-    while unsafe { libc::write(probe, (page - 4096) as *const _, 1) } == 1 {
-        page -= 4096;
-    }
-    page
-}
-
 /// Holds a value in the red zone of a stack pointer moved to `sp`; 0 if it was held.
 fn spin_at(sp: usize, value: u64, spins: u64) -> u64 {
     let found: u64;
