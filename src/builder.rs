@@ -96,7 +96,8 @@ impl Builder {
         self
     }
 
-    /// Whether broken rules (blocking or giving way with preemption off) are reported. Default: on.
+    /// Whether giving way with preemption off is reported, by a message and an abort; without, it does nothing.
+    /// Blocking with preemption off aborts in any case: it could never end. Default: on.
     pub fn invariant_checks(mut self, on: bool) -> Builder {
         self.checks = on;
         self

@@ -256,7 +256,7 @@ fn new_worker(shared: &'static Shared, index: usize) -> Worker {
         site: Site {
             waits,
             wake_idle,
-            switches: Cell::new(1),
+            switches: Count::starting_at(1),
             seen: Cell::new(0),
             loop_record: Cell::new(core::ptr::null()),
             signal_stack: Cell::new((0, 0)),

@@ -109,7 +109,7 @@ pub(crate) unsafe fn by_signal(r: &'static Record, signo: i32, entry: Entry) -> 
             let sent = send_until_captured(signo);
             signal::change_mask(libc::SIG_SETMASK, mask);
             (*hot::of(hot::fs_base())).starting = core::ptr::null_mut();
-            libc::sigaltstack(&old, core::ptr::null_mut());
+            signal::restore_signal_stack(&old);
             sent
         })
     };

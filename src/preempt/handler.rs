@@ -109,6 +109,12 @@ unsafe fn on_tick(record: &Record, site: &Site, uc: *mut libc::ucontext_t) {
         waiting: waits.fresh || waits.sliced,
         can_save: place != 0,
     };
+    if snapshot.foreign_mask && snapshot.in_thread && snapshot.off == 0 && !snapshot.on_signal_stack
+    {
+        // Changed behind our back: the thread's own from now on, so that it never stays on the worker.
+        record.mask.set(frame.sigmask());
+        record.slow.store(1, Ordering::Relaxed);
+    }
     match decide(&snapshot) {
         Decision::Ignore(_) => {}
         Decision::Defer => hot::set_pending(1),

@@ -26,7 +26,7 @@ pub(crate) struct Site {
     /// Wakes a sleeping worker. Async-signal-safe.
     pub wake_idle: fn(&Site),
     /// Switches to threads so far: tells whether a thread is still the one of the last tick.
-    pub switches: Cell<u64>,
+    pub switches: Count,
     /// `switches` as the last tick left it.
     pub seen: Cell<u64>,
     /// The context of the worker's loop, where a preempted thread's worker goes on.
@@ -66,6 +66,10 @@ impl Count {
 
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) const fn starting_at(n: u64) -> Count {
+        Count(AtomicU64::new(n))
     }
 
     pub(crate) const fn new() -> Count {

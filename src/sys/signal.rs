@@ -59,9 +59,18 @@ pub(crate) unsafe fn set_signal_stack(base: *mut u8, len: usize) -> Result<libc:
     let new = libc::stack_t { ss_sp: base.cast(), ss_flags: 0, ss_size: len };
     // SAFETY: all-zero is a valid stack_t.
     let mut old: libc::stack_t = unsafe { core::mem::zeroed() };
+    let (new, out) = (&raw const new as usize, &raw mut old as usize);
     // SAFETY: both pointers are live; the range is the caller's promise.
-    Errno::result(unsafe { libc::sigaltstack(&new, &mut old) })?;
-    Ok(old)
+    match unsafe { syscall4(libc::SYS_sigaltstack, new, out, 0, 0) } {
+        0 => Ok(old),
+        e => Err(Errno::from_raw(-e as i32)),
+    }
+}
+
+/// Puts back what [`set_signal_stack`] returned.
+pub(crate) fn restore_signal_stack(old: &libc::stack_t) {
+    // SAFETY: the old stack was this kernel thread's before.
+    unsafe { syscall4(libc::SYS_sigaltstack, core::ptr::from_ref(old) as usize, 0, 0, 0) };
 }
 
 /// The smallest signal stack that holds a frame of this CPU (AT_MINSIGSTKSZ), in bytes.

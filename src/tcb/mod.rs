@@ -86,6 +86,8 @@ pub(crate) struct Record {
     pub x87: Cell<u16>,
     /// Count of the spawning worker's switches, to see how long ago that was.
     pub spawned: Cell<u32>,
+    /// A kernel thread spawned it: its stack goes back to the pool, where the next such spawn looks.
+    pub outside: Cell<bool>,
     /// The thread has no first context yet: whoever dispatches it makes one.
     pub unstarted: Cell<bool>,
     /// The thread asked for the tick's signal to be blocked, and is told that it is.

@@ -50,6 +50,7 @@ where
         let w = worker::of(me);
         if let Some(r) = ops::take_pair(w) {
             r.unstarted.set(true);
+            r.outside.set(false);
             r.spawned.set(w.site.switches.get() as u32);
             fill::<F, T>(r, shared, parcel, options.name, at_end, id_of(w));
             w.started.bump();
@@ -87,6 +88,7 @@ where
         None => make_pair(class)?,
     };
     r.unstarted.set(method == StartMethod::Pool);
+    r.outside.set(current::get().is_none());
     if let Err(e) = prepare(r, method, shared) {
         pool::put_stack(r.stack());
         pool::put_record(r);

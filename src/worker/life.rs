@@ -74,7 +74,7 @@ unsafe fn finish_rare(prev: &'static Record, w: &Worker) {
         After::Preempted => {
             // Not just the tick's signal: ppoll(2) and its like have a mask of their own in force while
             // they wait, and the frame holds the one that they put back.
-            super::mask::leave(w);
+            super::mask::usual(w);
             if w.trace.is_on() {
                 w.trace.switch(After::Preempted as u8, 0);
             }

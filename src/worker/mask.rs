@@ -8,7 +8,8 @@
 //! To know of changes without asking the kernel, `pthread_sigmask` and `sigprocmask` are defined here; the
 //! dynamic linker gives them to the whole program in place of libc's. On threads that are not ours they do
 //! what libc's do. The tick's signal is never really blocked: a thread that blocks all signals can still
-//! be preempted, and sees in its mask what it asked for.
+//! be preempted, and sees in its mask what it asked for. A mask that was changed some other way (siglongjmp, a
+//! raw system call) becomes the thread's own at the first tick that finds it.
 
 use super::Worker;
 use crate::sys::signal;
@@ -18,9 +19,21 @@ use crate::tls::hot;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 
-/// Puts the worker's usual mask in force; the thread's own is in its record. Preemption is off.
-pub(crate) fn leave(w: &Worker) {
-    signal::change_mask(libc::SIG_SETMASK, w.site.usual_mask.get());
+/// Puts the worker's usual mask in force; returns the one that was.
+pub(crate) fn usual(w: &Worker) -> KernelSet {
+    signal::change_mask(libc::SIG_SETMASK, w.site.usual_mask.get())
+}
+
+/// A slow thread leaves by itself: what was in force is its own mask. Preemption is off.
+#[cold]
+pub(crate) fn leave(me: &Record, w: &Worker) {
+    own(me, w, usual(w));
+}
+
+/// `mask` is the thread's own from now on.
+fn own(me: &Record, w: &Worker, mask: KernelSet) {
+    me.mask.set(mask);
+    me.slow.store(u8::from(mask != w.site.usual_mask.get()), Ordering::Relaxed);
 }
 
 /// The thread runs again: its own mask. Preemption is off.
@@ -63,8 +76,11 @@ fn change_own(me: &Record, how: c_int, asked: Option<KernelSet>) -> KernelSet {
     hot::off();
     let w = super::of(me);
     let tick = signal::set_of(w.site.signal);
-    let real =
-        if me.slow.load(Ordering::Relaxed) == 0 { w.site.usual_mask.get() } else { me.mask.get() };
+    // What the kernel says, not what the record says: handlers and raw calls change masks too.
+    let real = match asked {
+        Some(set) => signal::change_mask(how, set & !tick),
+        None => signal::current_mask(),
+    };
     let was = if me.masks_tick.get() { real | tick } else { real };
     if let Some(set) = asked {
         let now = match how {
@@ -72,11 +88,8 @@ fn change_own(me: &Record, how: c_int, asked: Option<KernelSet>) -> KernelSet {
             libc::SIG_UNBLOCK => was & !set,
             _ => set,
         };
-        signal::change_mask(libc::SIG_SETMASK, now & !tick);
-        me.mask.set(now & !tick);
         me.masks_tick.set(now & tick != 0);
-        let own = now & !tick != w.site.usual_mask.get();
-        me.slow.store(u8::from(own), Ordering::Relaxed);
+        own(me, w, now & !tick);
     }
     if hot::on() && hot::off_count() == 0 {
         crate::preempt::honour_pending();

@@ -139,7 +139,7 @@ fn dispatch(w: &Worker, prev: &Record, next: &Record) {
         ops::begin(w, next);
     }
     next.worker.set(core::ptr::from_ref(w).cast());
-    w.site.switches.set(w.site.switches.get() + 1);
+    w.site.switches.bump();
     if w.trace.is_on() {
         trace(w, prev, next);
     }

@@ -48,7 +48,7 @@ fn give_way(me: &'static Record, after: After, what: &'static str) {
 #[cold]
 #[inline(never)]
 fn slowly(me: &'static Record, w: &Worker, next: &'static Record) {
-    super::mask::leave(w);
+    super::mask::leave(me, w);
     // SAFETY: as in `give_way`.
     unsafe { switch(w, me, next) };
     super::mask::come_back(me);
@@ -143,7 +143,7 @@ pub(crate) fn exit(me: &'static Record) -> Next {
     hot::off();
     let w = of(me);
     if me.slow.load(Ordering::Relaxed) != 0 {
-        super::mask::leave(w);
+        super::mask::leave(me, w);
         me.slow.store(0, Ordering::Relaxed);
     }
     me.masks_tick.set(false);
@@ -210,7 +210,7 @@ pub(crate) fn free_stack(w: &Worker, r: &Record) {
     if stack.keep.get() {
         return;
     }
-    if stack.class.get() != w.class {
+    if stack.class.get() != w.class || r.outside.get() {
         return pool::put_stack(stack);
     }
     // SAFETY: as in `take_pair`.

@@ -181,8 +181,7 @@ pub(crate) fn work(w: &'static Worker, ready: Ready) {
     pool::put_stack(to.stack());
     to.state.store(State::Free as u8, Ordering::Relaxed);
     pool::put_record(to);
-    // SAFETY: the old stack was this kernel thread's before.
-    unsafe { libc::sigaltstack(&ready.old_stack, core::ptr::null_mut()) };
+    signal::restore_signal_stack(&ready.old_stack);
 }
 
 /// First code of a thread whose first context was converted: it was resumed like a preempted one, so its

@@ -84,10 +84,10 @@ impl World {
     /// A kernel thread spawns or wakes somebody.
     fn outside(&mut self) {
         match self.any_parked() {
-            Some(id) => self.from_outside(id, Place::Blocked),
+            Some(id) => self.arrives(id, Place::Blocked),
             None if !self.closing => {
                 let id = self.make();
-                self.from_outside(id, Place::New);
+                self.arrives(id, Place::New);
             }
             None => {}
         }

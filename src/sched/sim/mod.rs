@@ -89,6 +89,7 @@ struct World {
     seed: u64,
     random: u64,
     now: u64,
+    #[allow(clippy::vec_box)] // the queues hold their addresses
     threads: Vec<Box<Thread>>,
     workers: Vec<Worker>,
     arrivals: List<Thread>,
@@ -242,7 +243,7 @@ impl World {
     }
 
     /// `worker::give::from_outside`.
-    fn from_outside(&mut self, id: usize, from: Place) {
+    fn arrives(&mut self, id: usize, from: Place) {
         self.enters(id, from, Place::Arrivals, self.arrivals.len());
         // SAFETY: threads live as long as the world.
         unsafe { self.arrivals.push(&*self.threads[id]) };
