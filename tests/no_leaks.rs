@@ -8,6 +8,7 @@ mod support;
 
 use reveille::thread;
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use support::*;
 
 /// Bytes that malloc has given out.
@@ -32,7 +33,8 @@ fn rounds_leak_nothing(n: u64, go: impl Fn(u64)) {
         in_use().saturating_sub(before)
     });
     let least = growth.min().unwrap() as u64;
-    assert!(least < n / 8 / 2, "{least} bytes leaked by {} threads", n / 8);
+    // A round's own first thread may leave a slot with a warm cache behind, some kilobytes.
+    assert!(least < n / 8 * 2, "{least} bytes leaked by {} threads", n / 8);
     assert!(maps() <= maps_before + 16, "{maps_before} maps became {}", maps());
 }
 
@@ -86,25 +88,43 @@ fn threads_that_panic() {
     });
 }
 
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// A result that is counted out.
+struct Counted([u64; 60], Vec<u64>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        LIVE.fetch_sub(1, SeqCst);
+    }
+}
+
 #[test]
 fn threads_with_names_and_large_results() {
     on_each("large", |rt| {
-        rounds_leak_nothing(40_000, |n| {
+        rounds_leak_nothing(80_000, |n| {
             rt.run(|| {
                 for i in 0..n {
+                    LIVE.fetch_add(1, SeqCst);
                     let big = [i; 60];
                     let t = thread::Builder::new()
                         .name(format!("thread {i}"))
-                        .spawn(move || (big, vec![i; 10]))
+                        .spawn(move || Counted(big, vec![i; 10]))
                         .unwrap();
                     if i % 2 == 0 {
-                        assert_eq!(t.join().unwrap().0[59], i);
+                        let value = t.join().unwrap();
+                        assert_eq!((value.0[59], value.1[9]), (i, i));
                     } else {
                         drop(t);
                     }
+                    // Few at a time, so that the slots are soon those that have been used before.
+                    while LIVE.load(SeqCst) > 4 {
+                        thread::yield_now();
+                    }
                 }
-                // The detached ones end.
-                (0..200).for_each(|_| thread::yield_now());
+                while LIVE.load(SeqCst) > 0 {
+                    thread::yield_now();
+                }
             });
         });
     });

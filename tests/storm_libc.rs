@@ -95,6 +95,43 @@ fn c_blocks_freed_by_others() {
     });
 }
 
+#[test]
+fn small_blocks_go_from_worker_to_worker() {
+    // Guards `multiple_threads` = 1 in particular: more small blocks at once than malloc's cache of a thread
+    // holds, freed on another worker, so that two workers change one list of free blocks at the same time.
+    const BATCH: usize = 40;
+    on_each("small blocks", |rt| {
+        let places: [AtomicPtr<[usize; BATCH]>; 4] = Default::default();
+        let free = |p: *mut [usize; BATCH]| {
+            if p.is_null() {
+                return;
+            }
+            // SAFETY: taken out by one exchange; the blocks are malloc's and ours alone.
+            unsafe {
+                let batch = Box::from_raw(p);
+                for block in *batch {
+                    assert_eq!(*(block as *const usize), block, "a block was overwritten");
+                    libc::free(block as *mut c_void);
+                }
+            }
+        };
+        until_preempted(rt, 6, 250, |i, n| {
+            let mut batch = Box::new([0; BATCH]);
+            for place in &mut *batch {
+                // SAFETY: room for three words.
+                unsafe {
+                    let block = libc::malloc(24).cast::<usize>();
+                    assert!(!block.is_null());
+                    *block = block as usize;
+                    *place = block as usize;
+                }
+            }
+            free(places[(i + n as usize) % 4].swap(Box::into_raw(batch), SeqCst));
+        });
+        places.iter().for_each(|p| free(p.swap(std::ptr::null_mut(), SeqCst)));
+    });
+}
+
 /// Checks lines as `storm_line` writes them; returns how many there were.
 fn check_lines(from: impl BufRead) -> u64 {
     let mut lines = 0;

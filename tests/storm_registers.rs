@@ -242,3 +242,70 @@ fn thread_locals_are_made_once_and_dropped_once() {
         assert_eq!(GONE.load(SeqCst), threads.load(SeqCst));
     });
 }
+
+/// Holds a value in the red zone of a stack pointer moved to `sp`; 0 if it was held.
+fn spin_at(sp: usize, value: u64, spins: u64) -> u64 {
+    let found: u64;
+    // SAFETY: the addresses from sp - 128 on are the thread's own unused stack, and sp is put back.
+    unsafe {
+        std::arch::asm!(
+            "mov {home}, rsp",
+            "mov rsp, {sp}",
+            "mov qword ptr [rsp - 128], {value}",
+            "mov qword ptr [rsp - 8], {value}",
+            "2: loop 2b",
+            "mov {found}, qword ptr [rsp - 128]",
+            "xor {found}, {value}",
+            "sub {value}, qword ptr [rsp - 8]",
+            "or {found}, {value}",
+            "mov rsp, {home}",
+            home = out(reg) _, sp = in(reg) sp, value = inout(reg) value => _,
+            found = out(reg) found, inout("rcx") spins => _
+        );
+    }
+    found
+}
+
+#[test]
+fn preempted_at_the_end_of_the_stack() {
+    // Guards the place in a slot for a state that its stack has no room for.
+    let mut ends = [0; 2];
+    // SAFETY: a live array of two.
+    assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+    on_each("end of stack", |rt| {
+        let hit = AtomicU64::new(0);
+        rt.run(|| {
+            reveille::thread::scope(|s| {
+                let done = AtomicU64::new(0);
+                let (done, hit) = (std::sync::Arc::new(done), &hit);
+                for i in 0..6u64 {
+                    let done = done.clone();
+                    let b = reveille::thread::Builder::new().stack_size(64 << 10);
+                    let t = b.spawn_scoped(s, move || {
+                        let end = end_of_stack(ends[1]);
+                        let mut random = Random::new(i);
+                        let mut rounds = 0;
+                        while done.load(SeqCst) < 6 {
+                            // From hardly any room to more than enough.
+                            let room = (128 + random.below(6000)) & !15;
+                            let before = preemptions();
+                            let bad = spin_at(end + room, random.next(), 20_000);
+                            assert_eq!(bad, 0, "red zone, {room} bytes above the end");
+                            hit.fetch_add(preemptions() - before, SeqCst);
+                            rounds += 1;
+                            if rounds == 200 {
+                                done.fetch_add(1, SeqCst);
+                            }
+                        }
+                    });
+                    t.unwrap();
+                }
+            });
+        });
+        assert!(hit.load(SeqCst) > 50, "hardly any preemption fell into the loop");
+    });
+    for fd in ends {
+        // SAFETY: our own descriptors.
+        unsafe { libc::close(fd) };
+    }
+}

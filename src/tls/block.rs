@@ -75,6 +75,7 @@ pub(crate) unsafe fn make(g: &Glibc, fs: usize, lo: usize, len: usize) -> Result
     let Some(template) = TEMPLATE.get() else {
         return Err(Kind::UnknownTcb("no template yet".into()).into());
     };
+    let before = super::modules::counts();
     // SAFETY: the memory is the caller's promise; glibc allocates the vector and fills the images.
     if unsafe { (g.allocate_tls)(fs as *mut _) }.is_null() {
         return Err(Error::os(
@@ -85,6 +86,8 @@ pub(crate) unsafe fn make(g: &Glibc, fs: usize, lo: usize, len: usize) -> Result
     // SAFETY: as above; the vector's pointer is not among the template's words.
     unsafe { template.fill(g, fs, lo, len, new_tid()) };
     link(fs + g.list);
+    // SAFETY: nobody runs on the block yet.
+    unsafe { super::modules::fill_new(fs, before) };
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use super::glibc::{self, Glibc};
 use super::hot;
 use crate::lock::slow::SlowLock;
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// A stretch of static TLS: copy `image`, then zeros.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) struct Modules {
 
 /// How many modules were ever added, and how many are loaded.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Counts {
+pub(crate) struct Counts {
     adds: u64,
     loaded: u64,
 }
@@ -52,8 +52,42 @@ struct Counts {
 impl Modules {
     /// Whether the set of loaded modules is still the table's.
     #[inline]
-    pub(crate) fn up_to_date(&self) -> bool {
-        self.complete && counts() == self.seen
+    pub(crate) fn is_current(&self) -> bool {
+        counts() == self.seen
+    }
+}
+
+/// Fills a new block that has just been linked, if libraries were opened or closed while it was made: the
+/// loader fills in a new library's variables in all blocks on its list, and this one was not there yet.
+///
+/// # Safety
+/// `fs` is a block that nobody runs on yet; `before` is from [`counts`] before the block was allocated.
+pub(crate) unsafe fn fill_new(fs: usize, before: Counts) {
+    loop {
+        let table = current();
+        if table.complete && table.seen == before {
+            return;
+        }
+        for p in &table.statics {
+            // SAFETY: a module's stretch of the new block's static TLS.
+            unsafe { restore(fs.wrapping_add_signed(p.offset) as *mut u8, &p.image, p.len) };
+        }
+        if table.is_current() {
+            return;
+        }
+    }
+}
+
+/// Copies an image and zeros what follows it.
+///
+/// # Safety
+/// `[at, at + len)` is writable and not shorter than the image.
+#[inline(always)]
+pub(crate) unsafe fn restore(at: *mut u8, image: &[u8], len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::ptr::copy_nonoverlapping(image.as_ptr(), at, image.len());
+        core::ptr::write_bytes(at.add(image.len()), 0, len - image.len());
     }
 }
 
@@ -62,6 +96,8 @@ static CURRENT: AtomicPtr<Modules> = AtomicPtr::new(core::ptr::null_mut());
 /// Where the loader counts additions and loaded modules; null if that could not be found.
 static ADDS: AtomicPtr<u64> = AtomicPtr::new(core::ptr::null_mut());
 static LOADED: AtomicPtr<u64> = AtomicPtr::new(core::ptr::null_mut());
+/// The largest number of a module that the program started with.
+static AT_START: AtomicUsize = AtomicUsize::new(usize::MAX);
 static REBUILD: SlowLock = SlowLock::new();
 
 /// The table, made anew if libraries came. Call in thread context with preemption on.
@@ -71,7 +107,7 @@ pub(crate) fn current() -> &'static Modules {
     if !table.is_null() {
         // SAFETY: tables are never freed.
         let table = unsafe { &*table };
-        if table.up_to_date() {
+        if table.complete && table.is_current() {
             return table;
         }
     }
@@ -79,7 +115,7 @@ pub(crate) fn current() -> &'static Modules {
 }
 
 #[inline]
-fn counts() -> Counts {
+pub(crate) fn counts() -> Counts {
     let (adds, loaded) = (ADDS.load(Ordering::Relaxed), LOADED.load(Ordering::Relaxed));
     if adds.is_null() || loaded.is_null() {
         return asked_counts();
@@ -121,12 +157,14 @@ fn rebuild() -> &'static Modules {
 unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
     // SAFETY: the loader passes a live structure, `rebuild` the table.
     let (info, table) = unsafe { (&*info, &mut *out.cast::<Modules>()) };
-    if info.dlpi_tls_modid == 0 {
-        return 0;
-    }
     // SAFETY: the module's program headers, as the loader gives them.
     let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize) };
     let Some(tls) = headers.iter().find(|h| h.p_type == libc::PT_TLS) else { return 0 };
+    if info.dlpi_tls_modid == 0 {
+        // It stands in the list before it is given its number.
+        table.complete &= tls.p_memsz == 0;
+        return 0;
+    }
     let image = (info.dlpi_addr as usize).wrapping_add(tls.p_vaddr as usize) as *const u8;
     let len = tls.p_memsz as usize;
     // SAFETY: the initial image of a loaded module; the loader's lock is held during the walk.
@@ -163,29 +201,61 @@ enum Place {
 /// library that is just being opened to have a dynamic block.
 fn place_of(g: &Glibc, module: usize) -> Place {
     let t = &g.slotinfo;
+    let Some(entry) = entry_of(g, module) else { return Place::Unfinished };
+    // SAFETY: a live entry; the offsets are from the loader's descriptors.
+    unsafe {
+        let map = *entry.add(t.map).cast::<*const u8>();
+        let generation = *entry.add(t.generation).cast::<usize>();
+        // A number that is given away again has its map at once, with generation 0 for the time being;
+        // modules that the program started with have generation 0 for good.
+        let early = generation == 0 && module > AT_START.load(Ordering::Relaxed);
+        if early || map.is_null() || *map.add(t.map_modid).cast::<usize>() != module {
+            return Place::Unfinished;
+        }
+        let below = *map.add(t.map_offset).cast::<isize>();
+        if (1..=g.static_size as isize).contains(&below) {
+            Place::Static(-below)
+        } else {
+            Place::Dynamic(generation)
+        }
+    }
+}
+
+/// A module's entry in the loader's table. Call it in a callback of dl_iterate_phdr(3).
+fn entry_of(g: &Glibc, module: usize) -> Option<*const u8> {
+    let t = &g.slotinfo;
     // SAFETY: the loader's tables, which only grow; the offsets are from its descriptors.
     unsafe {
         let (mut table, mut first) = (*t.head, 0);
         while !table.is_null() {
             let len = *table.cast::<usize>();
             if module < first + len {
-                let entry = table.add(t.entries + (module - first) * t.entry_size);
-                let map = *entry.add(t.map).cast::<*const u8>();
-                if map.is_null() || *map.add(t.map_modid).cast::<usize>() != module {
-                    return Place::Unfinished;
-                }
-                let below = *map.add(t.map_offset).cast::<isize>();
-                return if (1..=g.static_size as isize).contains(&below) {
-                    Place::Static(-below)
-                } else {
-                    Place::Dynamic(*entry.add(t.generation).cast::<usize>())
-                };
+                return Some(table.add(t.entries + (module - first) * t.entry_size));
             }
             first += len;
             table = *table.add(t.next).cast::<*const u8>();
         }
     }
-    Place::Unfinished
+    None
+}
+
+/// Notes which modules the program started with. Called once, at the first start of a runtime.
+pub(crate) fn find_first() {
+    unsafe extern "C" fn one(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
+        // SAFETY: the loader passes a live structure; `out` is the local below.
+        let (module, out) = unsafe { ((*info).dlpi_tls_modid, &mut *out.cast::<usize>()) };
+        let g = glibc::known();
+        if let Some(entry) = entry_of(g, module) {
+            // SAFETY: a live entry.
+            let generation = unsafe { *entry.add(g.slotinfo.generation).cast::<usize>() };
+            *out = if generation == 0 { module.max(*out) } else { *out };
+        }
+        0
+    }
+    let mut last = 0usize;
+    // SAFETY: the callback matches; it gets the address of a local.
+    unsafe { libc::dl_iterate_phdr(Some(one), (&raw mut last).cast()) };
+    AT_START.store(last, Ordering::Relaxed);
 }
 
 /// Our own hot words lie in one of the modules and must keep their values.

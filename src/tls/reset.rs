@@ -27,6 +27,7 @@ pub(crate) fn prepare(libc: &'static Glibc, probes: Probes) {
     if !PLAN.load(Ordering::Acquire).is_null() {
         return;
     }
+    modules::find_first();
     modules::find_counters();
     modules::current();
     let plan = Box::into_raw(Box::new(Plan { libc, probes, errno: glibc::errno_offset() }));
@@ -72,7 +73,7 @@ unsafe fn re_image(g: &Glibc, fs: usize) {
         for p in &table.statics {
             let at = fs.wrapping_add_signed(p.offset) as *mut u8;
             // SAFETY: a module's stretch of this thread's own static TLS.
-            unsafe { restore(at, &p.image, p.len) };
+            unsafe { modules::restore(at, &p.image, p.len) };
         }
         if !table.dynamics.is_empty() {
             // SAFETY: the caller's promise.
@@ -80,20 +81,9 @@ unsafe fn re_image(g: &Glibc, fs: usize) {
         }
         // A library opened meanwhile may have been given room that the old table knew as another's.
         // One whose dlopen is under way will fill in its variables itself, in this block too.
-        if !table.complete || table.up_to_date() {
+        if table.is_current() {
             return;
         }
-    }
-}
-
-/// # Safety
-/// `[at, at + len)` is writable and not shorter than the image.
-#[inline(always)]
-unsafe fn restore(at: *mut u8, image: &[u8], len: usize) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        core::ptr::copy_nonoverlapping(image.as_ptr(), at, image.len());
-        core::ptr::write_bytes(at.add(image.len()), 0, len - image.len());
     }
 }
 
@@ -115,7 +105,7 @@ unsafe fn re_image_dynamic(g: &Glibc, fs: usize, table: &modules::Modules) {
             let at = *dtv.add(d.module * g.dtv_entry + g.dtv_val).cast::<usize>();
             // All ones: not allocated in this thread. Zero: the module is gone.
             if at != usize::MAX && at != 0 {
-                restore(at as *mut u8, &d.image, d.len);
+                modules::restore(at as *mut u8, &d.image, d.len);
             }
         }
     }

@@ -8,17 +8,23 @@ __thread char text[24] = "as new";
 __thread int *pointer = &target;
 __thread long last = -1;
 
-/* A sum that only a fresh block has. */
-int tls_is_new(void)
+/* 0 in a fresh block, else a bit for each variable that is not as new. */
+int tls_is_used(void)
 {
     const char *want = "as new";
-    for (size_t i = 0; i < 7; i++)
-        if (text[i] != want[i])
-            return 0;
-    for (size_t i = 7; i < sizeof text; i++)
-        if (text[i])
-            return 0;
-    return with_image == 33 && zero == 0 && pointer == &target && *pointer == 5 && last == -1;
+    int used = 0;
+    for (size_t i = 0; i < sizeof text; i++)
+        if (text[i] != (i < 7 ? want[i] : 0))
+            used |= text[i] ? 1 : 2;
+    if (with_image != 33)
+        used |= with_image ? 4 : 8;
+    if (zero)
+        used |= 16;
+    if (pointer != &target)
+        used |= pointer ? 32 : 64;
+    if (last != -1)
+        used |= last ? 128 : 256;
+    return used;
 }
 
 void tls_spoil(int x)

@@ -3,7 +3,7 @@
 //! ([`clib`]).
 //!
 //! Nothing here waits for a length of time: a storm is over when enough *events* have been counted.
-#![allow(dead_code)]
+#![allow(dead_code, unsafe_code)]
 
 pub mod clib;
 
@@ -191,6 +191,18 @@ pub fn spin_until_preempted() -> bool {
         std::hint::spin_loop();
     }
     false
+}
+
+/// The lowest usable address of the running thread's stack: below it the kernel finds no memory to read.
+/// `probe` is the writing end of a pipe with some room.
+pub fn end_of_stack(probe: i32) -> usize {
+    let here = 0u8;
+    let mut page = &raw const here as usize & !4095;
+    // SAFETY: the kernel checks the address.
+    while unsafe { libc::write(probe, (page - 4096) as *const _, 1) } == 1 {
+        page -= 4096;
+    }
+    page
 }
 
 /// A small generator, so that a failure can be repeated (Marsaglia's xorshift64).
