@@ -42,7 +42,11 @@ fn in_child() {
     assert_eq!(threads.into_iter().map(|t| t.join().unwrap()).sum::<u64>(), 45);
     // A thread that only a tick can stop: the child's worker has timers of its own.
     static STOP: AtomicBool = AtomicBool::new(false);
-    let hog = thread::spawn(|| while !STOP.load(SeqCst) {});
+    let hog = thread::spawn(|| {
+        while !STOP.load(SeqCst) {
+            std::hint::spin_loop();
+        }
+    });
     while hog.thread().preemptions() == 0 {
         std::hint::spin_loop();
     }
@@ -247,11 +251,8 @@ fn stacks_have_guards_in_locked_memory_too() {
         return child_aborts(TEST, "run", &["'deep'", "has overflowed its stack"]);
     }
     // SAFETY: no memory is passed.
-    assert_eq!(
-        unsafe { libc::mlockall(libc::MCL_FUTURE) },
-        0,
-        "needs CAP_IPC_LOCK or a high limit"
-    );
+    let locked = unsafe { libc::mlockall(libc::MCL_FUTURE) };
+    assert_eq!(locked, 0, "needs CAP_IPC_LOCK or a high limit");
     let rt = fast(1).stack_size(64 << 10).build().unwrap();
     let deep = rt.thread_builder().name("deep".into()).spawn(|| deeper(1)).unwrap();
     let _ = deep.join();
@@ -287,7 +288,13 @@ fn shutdown_waits_or_says_what_still_runs() {
     let _alone = alone();
     static STOP: AtomicBool = AtomicBool::new(false);
     let rt = fast(2).build().unwrap();
-    let hogs = [(); 3].map(|()| rt.spawn(|| while !STOP.load(SeqCst) {}));
+    let hogs = [(); 3].map(|()| {
+        rt.spawn(|| {
+            while !STOP.load(SeqCst) {
+                std::hint::spin_loop();
+            }
+        })
+    });
     let left = rt.shutdown_timeout(Duration::from_millis(1)).unwrap_err();
     assert_eq!(left.running(), 3);
     STOP.store(true, SeqCst);

@@ -121,7 +121,8 @@ unsafe fn on_tick(record: &Record, site: &Site, uc: *mut libc::ucontext_t) {
     {
         // Changed behind our back: the thread's own from now on, so that it never stays on the worker.
         record.mask.set(frame.sigmask());
-        record.slow.store(1, Ordering::Relaxed);
+        let own = frame.sigmask() != site.usual_mask.get();
+        record.slow.store(u8::from(own), Ordering::Relaxed);
     }
     match decide(&snapshot) {
         Decision::Ignore(_) => {}
