@@ -195,6 +195,9 @@ pub(crate) fn begin(w: &Worker, r: &Record) {
             stack = warm;
         }
     }
+    if let Some(next) = w.ring.peek() {
+        crate::context::x86_64::prefetch(next);
+    }
     // SAFETY: the stack is free, hence the thread's.
     unsafe {
         r.adopt(stack);
