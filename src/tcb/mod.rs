@@ -87,6 +87,8 @@ pub(crate) struct Record {
     pub x87: Cell<u16>,
     /// Count of the spawning worker's switches, to see how long ago that was.
     pub spawned: Cell<u32>,
+    /// Its stack is of its runtime's own class, so that it can be exchanged for another of them.
+    pub usual_stack: Cell<bool>,
     /// A kernel thread spawned it: its stack goes back to the pool, where the next such spawn looks.
     pub outside: Cell<bool>,
     /// The thread asked for the tick's signal to be blocked, and is told that it is.

@@ -50,6 +50,7 @@ where
         let w = worker::of(me);
         if let Some(r) = ops::take_pair(w) {
             r.rsp.set(0);
+            r.usual_stack.set(true);
             r.outside.set(false);
             r.spawned.set(w.site.switches.get() as u32);
             fill::<F, T>(r, shared, parcel, options.name, at_end, id_of(w));
@@ -88,6 +89,7 @@ where
         None => make_pair(class)?,
     };
     r.rsp.set(0);
+    r.usual_stack.set(class == shared.class);
     r.outside.set(current::get().is_none());
     if let Err(e) = prepare(r, method, shared) {
         pool::put_stack(r.stack());

@@ -187,7 +187,7 @@ pub(crate) fn begin(w: &Worker, r: &Record) {
     const WARM: u32 = 4;
     let mut stack = r.stack();
     let age = (w.site.switches.get() as u32).wrapping_sub(r.spawned.get());
-    if age >= WARM && stack.class.get() == w.class {
+    if age >= WARM && r.usual_stack.get() {
         // SAFETY: as in `take_pair`.
         let stacks = unsafe { &mut *w.stacks.get() };
         if let Some(warm) = stacks.hot() {
