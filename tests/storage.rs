@@ -65,8 +65,9 @@ fn in_crowds(rt: &Runtime, n: usize, rounds: usize, f: impl Fn() + Sync + Send) 
             thread::scope(|s| {
                 for _ in 0..n {
                     s.spawn(|| {
+                        let arrives = Arrives(&here);
                         f();
-                        here.fetch_add(1, SeqCst);
+                        drop(arrives);
                         while here.load(SeqCst) < n {
                             thread::yield_now();
                         }
@@ -75,6 +76,15 @@ fn in_crowds(rt: &Runtime, n: usize, rounds: usize, f: impl Fn() + Sync + Send) 
             });
         });
         progress(0);
+    }
+}
+
+/// Counts a thread in at its end, even if it fails.
+struct Arrives<'a>(&'a AtomicUsize);
+
+impl Drop for Arrives<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
     }
 }
 
