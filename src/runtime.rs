@@ -255,6 +255,7 @@ fn new_worker(shared: &'static Shared, index: usize) -> Worker {
     Worker {
         site: Site {
             waits,
+            turn,
             wake_idle,
             switches: Count::starting_at(1),
             seen: Cell::new(0),
@@ -297,6 +298,13 @@ fn waits(site: &Site) -> Waits {
         sliced: shared.sliced.any(),
         idle_worker: !w.sole.get() && shared.idle.seems_any(),
     }
+}
+
+/// Runs in the handler.
+fn turn(site: &Site, fresh: bool) {
+    // SAFETY: the site is the first member of its worker.
+    let w = unsafe { &*core::ptr::from_ref(site).cast::<Worker>() };
+    w.turns.tick(fresh);
 }
 
 /// Runs in the handler.

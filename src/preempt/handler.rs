@@ -86,7 +86,15 @@ unsafe fn on_tick(record: &Record, site: &Site, uc: *mut libc::ucontext_t) {
     let fresh = site.switches.get() != site.seen.get();
     site.seen.set(site.switches.get());
     site.ticker.on_tick(site, waits, fresh);
-    if waits.idle_worker && (waits.fresh || waits.sliced) && !fresh {
+    if waits.sliced {
+        (site.turn)(site, fresh);
+    }
+    // Somebody still waits at a tick: there is work for two. While threads give way by themselves the
+    // rarer kind of tick decides, since moving one of them costs more than it may save.
+    if waits.idle_worker
+        && (waits.fresh || waits.sliced)
+        && (!fresh || site.ticker.is_cooperative())
+    {
         (site.wake_idle)(site);
     }
     // SAFETY: the frame is the kernel's.
@@ -113,7 +121,8 @@ unsafe fn on_tick(record: &Record, site: &Site, uc: *mut libc::ucontext_t) {
     {
         // Changed behind our back: the thread's own from now on, so that it never stays on the worker.
         record.mask.set(frame.sigmask());
-        record.slow.store(1, Ordering::Relaxed);
+        let own = frame.sigmask() != site.usual_mask.get();
+        record.slow.store(u8::from(own), Ordering::Relaxed);
     }
     match decide(&snapshot) {
         Decision::Ignore(_) => {}

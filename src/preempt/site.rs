@@ -23,6 +23,8 @@ pub(crate) struct Waits {
 pub(crate) struct Site {
     /// Who waits. Async-signal-safe.
     pub waits: fn(&Site) -> Waits,
+    /// A tick came while sliced threads wait; whether it found a fresh thread. Async-signal-safe.
+    pub turn: fn(&Site, bool),
     /// Wakes a sleeping worker. Async-signal-safe.
     pub wake_idle: fn(&Site),
     /// Switches to threads so far: tells whether a thread is still the one of the last tick.

@@ -117,6 +117,11 @@ impl Ticker {
         }
     }
 
+    /// Whether only threads that give way by themselves have been seen for a while.
+    pub(crate) fn is_cooperative(&self) -> bool {
+        self.mode.load(Ordering::Relaxed) == COOP
+    }
+
     /// Whether the worker runs without ticks.
     pub(crate) fn is_off(&self) -> bool {
         self.mode.load(Ordering::Relaxed) == OFF

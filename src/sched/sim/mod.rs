@@ -6,7 +6,8 @@
 //!
 //! The bounds, for one stay in one queue with `ahead` entries before it:
 //! * ring: [`ring_bound`] choices of its worker
-//! * arrivals, sliced: [`list_bound`] choices of all workers together
+//! * arrivals: [`list_bound`] choices of all workers together
+//! * sliced: [`sliced_bound`] slices
 //! * a worker that works makes a choice at least every two slices, so these are bounds of time as well
 //! * a thread waits for at most [`LAZY`] while a worker sleeps
 //!
@@ -17,7 +18,7 @@
 use super::Linked;
 use super::flow;
 use super::list::List;
-use super::policy::{PATIENCE, Source, Turns};
+use super::policy::{PATIENCE, Source, TICKS, Turns};
 use super::ring::Ring;
 use core::cell::Cell;
 
@@ -30,15 +31,21 @@ const SIZE: usize = 8;
 const SEEDS: u64 = 3000;
 const STEPS: usize = 1500;
 
-/// Of `k` choices of a worker at most `k / (PATIENCE / 2) + 1` do not begin with the ring.
+/// Of `k` choices of a worker at most `k / PATIENCE + 1` begin with the arrivals and `k / 2 + 1` with the
+/// sliced threads.
 fn ring_bound(ahead: u64) -> u64 {
-    let half = PATIENCE / 2;
-    (ahead + 2) * half / (half - 1) + 1
+    (ahead + 4) * 2 * PATIENCE / (PATIENCE - 2) + 2
 }
 
-/// Each worker takes from the list first once in [`PATIENCE`] of its choices.
+/// Slices in which the sliced threads get a turn for each that waits. A tick can find the turn of the last one
+/// not yet taken.
+fn sliced_bound(ahead: u64, workers: usize) -> u64 {
+    2 * TICKS * (ahead + 1 + workers as u64)
+}
+
+/// Each worker takes from the arrivals first once in [`PATIENCE`] of its choices, and one for each tick.
 fn list_bound(ahead: u64, workers: usize) -> u64 {
-    PATIENCE * (ahead + 1 + workers as u64)
+    2 * PATIENCE * (ahead + 1 + workers as u64)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -187,10 +194,15 @@ impl World {
         self.moves(id, from, place);
         let (now, bound) = match place {
             Place::Ring(w) => (self.workers[w].choices, ring_bound(ahead as u64)),
+            Place::Sliced => (0, u64::MAX / 2),
             _ => (self.choices, list_bound(ahead as u64, self.workers.len())),
         };
+        let slices = match place {
+            Place::Sliced => sliced_bound(ahead as u64, self.workers.len()),
+            _ => 2 * (bound + 1),
+        };
         self.threads[id].since.set(self.now);
-        self.threads[id].until.set((now + bound, self.now + 2 * SLICE * (bound + 1)));
+        self.threads[id].until.set((now + bound, self.now + SLICE * slices + LAZY));
     }
 
     /// It leaves that queue.
@@ -368,6 +380,9 @@ impl World {
         let fresh = worker.switches != worker.seen;
         worker.seen = worker.switches;
         let lists = self.arrivals.len() + self.sliced.len();
+        if worker.running.is_some() && self.sliced.len() != 0 {
+            worker.turns.tick(fresh);
+        }
         if worker.running.is_none() || fresh || lists + worker.ring.len() == 0 {
             return;
         }
