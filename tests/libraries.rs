@@ -163,7 +163,7 @@ fn slots_made_while_libraries_come_and_go() {
             let (path, open, stop, checked) = (&path, &open, &stop, &checked);
             s.spawn(move || {
                 while !stop.load(SeqCst) {
-                    let lib = Lib::open(&path, libc::RTLD_NOW);
+                    let lib = Lib::open(path, libc::RTLD_NOW);
                     *open.write().unwrap() = Some(Tls::of(&lib));
                     let seen = checked.load(SeqCst);
                     while checked.load(SeqCst) < seen + 20 && !stop.load(SeqCst) {
