@@ -1,178 +1,19 @@
-//! A thread's storage is as new, whatever the last thread of the slot did: libraries' variables of both
-//! models, opened before and after the slots were made; pthread keys; what libc keeps by name; signal
-//! masks and rounding modes.
+//! A thread's storage is as new, whatever the last thread of the slot did: pthread keys, what libc keeps by
+//! name, signal masks and rounding modes. (Libraries' variables: `libraries.rs`.)
 //!
-//! Cures guarded here: slots linked on glibc's list (initial-exec variables of later libraries stay zero
-//! otherwise), re-imaging of static and dynamic blocks, key destructors, the reset of errno, locale,
-//! cancellation, modes and mask.
+//! Cures guarded here: key destructors, unique thread ids, the reset of errno, locale, cancellation, modes
+//! and mask.
 #![allow(unsafe_code)]
 
 mod support;
 
-use reveille::{Runtime, thread};
+use reveille::thread;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
-use support::clib::{self, Lib};
+use support::clib::Lib;
 use support::*;
-
-/// The functions of tls.c in an open library.
-#[derive(Clone, Copy)]
-struct Tls {
-    is_used: unsafe extern "C" fn() -> c_int,
-    spoil: unsafe extern "C" fn(c_int),
-    is_spoilt: unsafe extern "C" fn(c_int) -> c_int,
-}
-
-impl Tls {
-    fn of(lib: &Lib) -> Tls {
-        // SAFETY: the types are those of tls.c.
-        unsafe {
-            Tls {
-                is_used: lib.get(c"tls_is_used"),
-                spoil: lib.get(c"tls_spoil"),
-                is_spoilt: lib.get(c"tls_is_spoilt"),
-            }
-        }
-    }
-
-    /// In a thread: everything is as new; then it is spoilt, and stays so while others run.
-    fn use_it(self, what: &str) {
-        let x = thread_number();
-        // SAFETY: the library is open; the functions touch this thread's variables only.
-        unsafe {
-            assert_eq!((self.is_used)(), 0, "{what}: not as new");
-            (self.spoil)(x);
-            thread::yield_now();
-            assert_eq!((self.is_spoilt)(x), 1, "{what}: another thread's");
-        }
-    }
-}
-
-/// A number of the calling thread's own.
-fn thread_number() -> c_int {
-    static NEXT: AtomicUsize = AtomicUsize::new(100);
-    NEXT.fetch_add(1, SeqCst) as c_int
-}
-
-/// Runs `f` in `n` threads that are alive all at once, `rounds` times over: slots are used again.
-fn in_crowds(rt: &Runtime, n: usize, rounds: usize, f: impl Fn() + Sync + Send) {
-    for _ in 0..rounds {
-        let here = AtomicUsize::new(0);
-        rt.run(|| {
-            thread::scope(|s| {
-                for _ in 0..n {
-                    s.spawn(|| {
-                        f();
-                        here.fetch_add(1, SeqCst);
-                        while here.load(SeqCst) < n {
-                            thread::yield_now();
-                        }
-                    });
-                }
-            });
-        });
-        progress(0);
-    }
-}
-
-/// Copies of tls.c with both models.
-fn libraries() -> [std::path::PathBuf; 2] {
-    ["global-dynamic", "initial-exec"]
-        .map(|model| clib::library("tls.c", &[&format!("-ftls-model={model}")]))
-}
-
-#[test]
-fn libraries_opened_before_the_first_slot() {
-    // The first slots of this process are made in a child, after the libraries are open.
-    if child_case().is_none() {
-        let out = child("libraries_opened_before_the_first_slot", "first");
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        return;
-    }
-    let open = libraries().map(|path| Lib::open(&path, libc::RTLD_NOW));
-    on_each("before", |rt| {
-        for lib in &open {
-            let tls = Tls::of(lib);
-            in_crowds(rt, 30, 3, || tls.use_it("opened first"));
-        }
-    });
-}
-
-/// Opens a copy of `library` while `n` threads live, checks it in them and in later ones, closes it.
-fn open_in_the_middle(rt: &Runtime, n: usize, library: &Path) {
-    let path = clib::copy_of(library);
-    let name = library.display().to_string();
-    let opened = std::sync::OnceLock::new();
-    let (alive, checked) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    std::thread::scope(|s| {
-        let run = s.spawn(|| {
-            rt.run(|| {
-                thread::scope(|s| {
-                    for _ in 0..n {
-                        s.spawn(|| {
-                            alive.fetch_add(1, SeqCst);
-                            while opened.get().is_none() {
-                                thread::yield_now();
-                            }
-                            Tls::of(opened.get().unwrap()).use_it(&name);
-                            checked.fetch_add(1, SeqCst);
-                        });
-                    }
-                });
-            });
-        });
-        while alive.load(SeqCst) < n && !run.is_finished() {
-            std::thread::yield_now();
-        }
-        // Half the time a kernel thread opens it, half a reveille thread.
-        if n.is_multiple_of(2) {
-            let _ = opened.set(Lib::open(&path, libc::RTLD_NOW));
-        } else {
-            rt.run(|| drop(opened.set(Lib::open(&path, libc::RTLD_NOW))));
-        }
-        run.join().unwrap();
-    });
-    assert_eq!(checked.load(SeqCst), n);
-    let lib = opened.into_inner().unwrap();
-    let tls = Tls::of(&lib);
-    in_crowds(rt, n, 2, || tls.use_it(&name));
-    lib.close();
-}
-
-#[test]
-fn libraries_opened_while_threads_live() {
-    let libraries = libraries();
-    on_each("in the middle", |rt| {
-        for library in &libraries {
-            for n in [1, 8, 31] {
-                open_in_the_middle(rt, n, library);
-            }
-        }
-    });
-}
-
-#[test]
-fn libraries_come_and_go_while_threads_end() {
-    // Guards the table of modules: its making must not wait for a lock that a dlclose holds.
-    let libraries = libraries();
-    // Only one with static blocks: the loader reuses their room if they are closed in the order of a stack.
-    let copies: Vec<_> = [0, 0, 0, 1].map(|i| clib::copy_of(&libraries[i])).to_vec();
-    on_each("come and go", |rt| {
-        among_hogs(rt, 4, 40, |i, n| {
-            let lib = Lib::open(&copies[(i + n as usize) % copies.len()], libc::RTLD_NOW);
-            let tls = Tls::of(&lib);
-            for _ in 0..3 {
-                let t = thread::spawn(move || tls.use_it("come and go"));
-                thread::spawn(|| ()).join().unwrap();
-                t.join().unwrap();
-            }
-            lib.close();
-        });
-    });
-}
 
 const KEYS: usize = 100;
 static RAN: AtomicUsize = AtomicUsize::new(0);

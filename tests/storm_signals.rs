@@ -100,3 +100,21 @@ fn sched_getcpu_tells_where_the_thread_is() {
         assert!(agreed > told - told / 100, "{agreed} of {told}");
     });
 }
+
+#[test]
+fn the_ticks_handler_is_installed_as_it_must_be() {
+    // Without its own signal blocked, late ticks nest on the signal stack until it overflows.
+    let _alone = alone();
+    let rt = fast(1).build().unwrap();
+    // SAFETY: asks only.
+    let action = unsafe {
+        let mut old: libc::sigaction = std::mem::zeroed();
+        assert_eq!(libc::sigaction(libc::SIGALRM, std::ptr::null(), &mut old), 0);
+        old
+    };
+    assert_eq!(action.sa_flags & libc::SA_NODEFER, 0);
+    for flag in [libc::SA_ONSTACK, libc::SA_RESTART, libc::SA_SIGINFO] {
+        assert_ne!(action.sa_flags & flag, 0);
+    }
+    rt.shutdown().unwrap();
+}

@@ -119,10 +119,7 @@ unsafe fn on_tick(record: &Record, site: &Site, uc: *mut libc::ucontext_t) {
     };
     if snapshot.foreign_mask && snapshot.in_thread && snapshot.off == 0 && !snapshot.on_signal_stack
     {
-        // Changed behind our back: the thread's own from now on, so that it never stays on the worker.
-        record.mask.set(frame.sigmask());
-        let own = frame.sigmask() != site.usual_mask.get();
-        record.slow.store(u8::from(own), Ordering::Relaxed);
+        found_mask(record, known_mask, frame.sigmask(), site.usual_mask.get());
     }
     match decide(&snapshot) {
         Decision::Ignore(_) => {}
@@ -135,6 +132,19 @@ unsafe fn on_tick(record: &Record, site: &Site, uc: *mut libc::ucontext_t) {
             unsafe { leave(record, site, &frame, place) };
         }
     }
+}
+
+/// The thread's mask was changed behind our back.
+///
+/// More signals blocked than before: this may be a handler of the program's. It must end on the worker where
+/// it began, for its sigreturn puts that one's signal stack back in force, and two workers would share it.
+/// So ticks do not take the thread away while that lasts; if it leaves by itself, it takes the mask along
+/// (the slow way asks the kernel for it). Any other mask is none of a handler's: the thread's own from now on.
+#[cold]
+fn found_mask(record: &Record, known: u64, found: u64, usual: u64) {
+    let mask = if found & known == known { known } else { found };
+    record.mask.set(mask);
+    record.slow.store(u8::from(mask == known || mask != usual), Ordering::Relaxed);
 }
 
 /// Saves the interrupted context at `place` and goes on in the worker's loop.

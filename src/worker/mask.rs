@@ -9,7 +9,8 @@
 //! dynamic linker gives them to the whole program in place of libc's. On threads that are not ours they do
 //! what libc's do. The tick's signal is never really blocked: a thread that blocks all signals can still
 //! be preempted, and sees in its mask what it asked for. A mask that was changed some other way (siglongjmp, a
-//! raw system call) becomes the thread's own at the first tick that finds it.
+//! raw system call) becomes the thread's own when the thread next gives way or blocks, or at the first tick that
+//! finds it, unless it blocks more than before: then the thread may be in a handler, and no tick takes it away.
 
 use super::Worker;
 use crate::sys::signal;

@@ -162,6 +162,37 @@ pub fn among_hogs(rt: &Runtime, n: usize, steps: u64, step: impl Fn(usize, u64) 
     });
 }
 
+/// Runs `f` in `n` threads that are alive all at once, `rounds` times over: slots are used again.
+pub fn in_crowds(rt: &Runtime, n: usize, rounds: usize, f: impl Fn() + Sync + Send) {
+    for _ in 0..rounds {
+        let here = AtomicUsize::new(0);
+        rt.run(|| {
+            thread::scope(|s| {
+                for _ in 0..n {
+                    s.spawn(|| {
+                        let arrives = Arrives(&here);
+                        f();
+                        drop(arrives);
+                        while here.load(SeqCst) < n {
+                            thread::yield_now();
+                        }
+                    });
+                }
+            });
+        });
+        progress(0);
+    }
+}
+
+/// Counts a thread in at its end, even if it fails.
+struct Arrives<'a>(&'a AtomicUsize);
+
+impl Drop for Arrives<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
 /// Counts a thread out, however it ends.
 struct Ends<'a>(&'a AtomicUsize);
 
