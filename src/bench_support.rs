@@ -14,7 +14,8 @@ pub fn preempt_self() {
     hot::off();
     let w = worker::of(me);
     w.site.seen.set(w.site.switches.get());
-    let (signo, value) = (w.site.signal, handler::tagged(core::ptr::from_ref(w) as usize));
+    let (signo, value) =
+        (w.site.signal, handler::tagged(core::ptr::from_ref(w) as usize | handler::PRECISE_TICK));
     let _due = hot::on();
     // If the thread is moved here, the other worker does not know the value and ignores the signal.
     signal::queue_to_self(signo, libc::SI_TIMER, value);

@@ -50,13 +50,16 @@ extern "C" fn on_signal(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_voi
     // SAFETY: the word is null or this thread's record, which is never freed.
     if let Some(record) = unsafe { hot::record().cast::<Record>().as_ref() } {
         let site = record.worker.get().cast::<Site>();
-        if value == site as usize {
+        if value & !PRECISE_TICK == site as usize {
             // SAFETY: the worker of a record that runs is live; the frame is the kernel's.
-            unsafe { on_tick(record, &*site, uc.cast()) };
+            unsafe { on_tick(record, &*site, value & PRECISE_TICK != 0, uc.cast()) };
         }
     }
     // Else a late tick of a worker that is at its end.
 }
+
+/// Set in the value of the precise timer's ticks; addresses of workers are even.
+pub(crate) const PRECISE_TICK: usize = 1;
 
 /// Marks the values that our timers send: no address of a program looks like this.
 const TAG: usize = 0x5eed << 48;
@@ -80,8 +83,11 @@ unsafe fn ours(info: *const libc::siginfo_t) -> Option<usize> {
 /// # Safety
 /// `record` was interrupted on the worker of `site`; `uc` is the frame.
 #[inline(always)]
-unsafe fn on_tick(record: &Record, site: &Site, uc: *mut libc::ucontext_t) {
+unsafe fn on_tick(record: &Record, site: &Site, precise: bool, uc: *mut libc::ucontext_t) {
     site.ticks.bump();
+    if !site.ticker.counts(precise) {
+        return;
+    }
     let waits = (site.waits)(site);
     let fresh = site.switches.get() != site.seen.get();
     site.seen.set(site.switches.get());

@@ -66,6 +66,7 @@ impl Count {
         self.0.store(n, Ordering::Relaxed);
     }
 
+    #[inline(always)]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

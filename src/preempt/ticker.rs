@@ -25,6 +25,7 @@
 //!
 //! Either the arrival sees the new mode and arms, or the handler sees the arrival.
 
+use super::handler::{PRECISE_TICK, tagged};
 use super::site::{Site, Waits};
 use crate::sys::posix_timer::Timer;
 use core::cell::Cell;
@@ -64,6 +65,8 @@ pub(crate) struct Ticker {
     coop: Cell<u32>,
     /// The CPU-time timer is armed; an arrival leaves it so, the next precise tick disarms it.
     relaxed_armed: Cell<bool>,
+    /// CPU-time ticks since the last tick of the backstop.
+    relaxed_ticks: Cell<u32>,
 }
 
 struct Timers {
@@ -83,15 +86,15 @@ impl Ticker {
             hogs: Cell::new(0),
             coop: Cell::new(0),
             relaxed_armed: Cell::new(false),
+            relaxed_ticks: Cell::new(0),
         }
     }
 
     /// Creates the timers for the calling kernel thread.
     pub(crate) fn start(&self, signal: i32, value: usize) -> Result<(), Errno> {
-        let value = super::handler::tagged(value);
         let tid = crate::sys::gettid();
-        let precise = Timer::new(libc::CLOCK_MONOTONIC, signal, value, tid)?;
-        let relaxed = Timer::new(libc::CLOCK_THREAD_CPUTIME_ID, signal, value, tid)?;
+        let precise = Timer::new(libc::CLOCK_MONOTONIC, signal, tagged(value | PRECISE_TICK), tid)?;
+        let relaxed = Timer::new(libc::CLOCK_THREAD_CPUTIME_ID, signal, tagged(value), tid)?;
         let timers = Box::into_raw(Box::new(Timers { precise, relaxed }));
         self.timers.store(timers, Ordering::Release);
         Ok(())
@@ -166,6 +169,18 @@ impl Ticker {
                 t.relaxed.disarm();
             }
         }
+    }
+
+    /// Whether a tick of this kind counts. In the relaxed modes slices are cut by CPU time, and a tick of the
+    /// backstop counts only if no CPU time has passed since the last one; in the precise mode a CPU-time tick
+    /// is a left-over.
+    #[inline]
+    pub(crate) fn counts(&self, precise: bool) -> bool {
+        let relaxed = self.mode.load(Ordering::Relaxed) & (HOGS | COOP) & !ARM != 0;
+        if relaxed && !precise {
+            self.relaxed_ticks.set(self.relaxed_ticks.get() + 1);
+        }
+        relaxed != precise || relaxed && self.relaxed_ticks.replace(0) == 0
     }
 
     /// The handler, at each tick: keeps the kind of ticks fitting. `fresh`: the running thread is not

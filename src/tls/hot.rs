@@ -81,6 +81,16 @@ pub(crate) fn off() {
     }
 }
 
+/// As [`off`], where the count is known to be zero: a store, so that nothing waits for the old value.
+#[inline(always)]
+pub(crate) fn off_from_on() {
+    debug_assert_eq!(off_count(), 0);
+    // SAFETY: one store to the running thread's own word.
+    unsafe {
+        asm!("mov dword ptr fs:[{o}], 1", o = in(reg) offset(), options(nostack, preserves_flags));
+    }
+}
+
 /// Leaves one level of [`off`]; true if it was the last and a tick waits to be honoured.
 ///
 /// A tick between the two instructions finds the count at zero and switches by itself; a tick before

@@ -27,11 +27,11 @@ pub(crate) fn give_way_sliced() {
 
 #[inline(always)]
 fn give_way(me: &'static Record, after: After, what: &'static str) {
-    hot::off();
-    let w = of(me);
-    if hot::off_count() != 1 {
-        return refuse(w, what);
+    if hot::off_count() != 0 {
+        return refuse(me, what);
     }
+    hot::off_from_on();
+    let w = of(me);
     if let Some(next) = w.pick() {
         me.after.set(after);
         if me.slow.load(Ordering::Relaxed) != 0 {
@@ -59,21 +59,21 @@ fn slowly(me: &'static Record, w: &Worker, next: &'static Record) {
 /// Giving way or blocking with preemption switched off by the user.
 #[cold]
 #[inline(never)]
-fn refuse(w: &Worker, what: &'static str) {
-    if w.shared().settings.checks {
+fn refuse(me: &Record, what: &'static str) {
+    // Preemption is off, so the worker stays the same.
+    if of(me).shared().settings.checks {
         crate::check::violation(what, "was called while preemption was switched off");
     }
-    let _still_off = hot::on();
 }
 
 /// Leaves the worker until somebody makes the thread ready; `after` says who.
 #[inline(always)]
 fn block(me: &'static Record, after: After) {
-    hot::off();
-    let w = of(me);
-    if hot::off_count() != 1 {
+    if hot::off_count() != 0 {
         crate::check::violation("a blocking call", "was made while preemption was switched off");
     }
+    hot::off_from_on();
+    let w = of(me);
     me.after.set(after);
     let next = w.pick().unwrap_or_else(|| w.loop_record());
     if me.slow.load(Ordering::Relaxed) != 0 {

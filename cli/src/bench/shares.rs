@@ -1,13 +1,16 @@
 //! `preempt/share-*`: how equal the shares of endless loops are; the largest deviation from the
 //! fair share, in percent of it.
 //!
+//! Slices have a fixed length of 1 ms: with slices that adapt, hogs get 4 ms at a time, and 2 s hold only
+//! some 62 slices for each of eight, so that one more or less is 1.6 % already.
+//!
 //! - `share-8x1`: eight on one worker; kernel threads on one CPU beside.
 //! - `share-3x2`: three on two workers, where two thirds of a worker each are only possible if
 //!   threads move; kernel threads on two CPUs beside.
 //!
 //! Each thread counts its iterations in a cache line of its own. When all have begun, a kernel
 //! thread reads the counters, sleeps, and reads them again; the differences are the shares. It is
-//! work that is compared, not what the scheduler says about itself. Settings are the defaults.
+//! work that is compared, not what the scheduler says about itself.
 
 use std::io;
 use std::sync::Arc;
@@ -15,6 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
+
+use reveille::Runtime;
 
 use super::session::{Lane, Session};
 use super::system::{Handle, Nptl, Reveille, System};
@@ -33,7 +38,8 @@ pub fn run(session: &mut Session) -> anyhow::Result<()> {
         }
         let time = session.pick(Duration::from_secs(2), Duration::from_millis(400));
         let rounds = session.rounds_or(5, 1);
-        let ours = Reveille::workers(workers)?;
+        let fixed = Runtime::builder().workers(workers).adaptive_slices(false);
+        let ours = Reveille::built(fixed.time_slice(Duration::from_millis(1)))?;
         let theirs = Nptl::on(workers.min(affinity::allowed()?.len()));
         let lanes = vec![
             Lane::new(REVEILLE, || deviation(&ours, hogs, time)),
