@@ -40,6 +40,10 @@ pub(crate) enum Kind {
         "the runtime has no workers in this process, a child made by fork(2); start another one"
     )]
     Forked,
+    #[error(
+        "the runtime has been shut down or dropped; spawn before that, or from one of its threads"
+    )]
+    Closed,
     #[error("{0}")]
     Os(&'static str, #[source] io::Error),
 }

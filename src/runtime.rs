@@ -213,7 +213,11 @@ impl Runtime {
     fn join_workers(&self) {
         let mut threads = self.kernel_threads.lock().unwrap_or_else(|e| e.into_inner());
         for t in threads.drain(..) {
-            let _ = t.join();
+            if self.shared.0.workers().is_empty() {
+                core::mem::forget(t); // a fork child: there is no such kernel thread
+            } else {
+                let _ = t.join();
+            }
         }
     }
 

@@ -58,14 +58,14 @@ pub(crate) fn decide(s: &Snapshot) -> Decision {
     if s.fresh {
         return Ignore(Reason::Fresh);
     }
+    if s.on_signal_stack {
+        return Ignore(Reason::OnSignalStack);
+    }
     if s.off != 0 {
         return Defer;
     }
     if s.in_window {
         return Ignore(Reason::InWindow);
-    }
-    if s.on_signal_stack {
-        return Ignore(Reason::OnSignalStack);
     }
     if s.foreign_mask {
         return Ignore(Reason::ForeignMask);

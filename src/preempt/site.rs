@@ -68,7 +68,7 @@ impl Count {
 
     #[inline(always)]
     pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(Ordering::Acquire)
     }
 
     pub(crate) const fn starting_at(n: u64) -> Count {

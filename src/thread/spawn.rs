@@ -96,8 +96,17 @@ where
         pool::put_record(r);
         return Err(e);
     }
-    fill::<F, T>(r, shared, parcel, options.name, at_end, kernel::next_id());
+    // Counted first, then `closed` is read; workers read `closed`, then the count: one sees the other.
     shared.started_outside.fetch_add(1, Ordering::SeqCst);
+    let own = current::get()
+        .is_some_and(|me| core::ptr::eq(me.runtime.get(), core::ptr::from_ref(shared).cast()));
+    if !own && shared.closed.load(Ordering::SeqCst) {
+        shared.started_outside.fetch_sub(1, Ordering::SeqCst);
+        pool::put_stack(r.stack());
+        pool::put_record(r);
+        return Err(Kind::Closed.into());
+    }
+    fill::<F, T>(r, shared, parcel, options.name, at_end, kernel::next_id());
     match current::get() {
         Some(me) => {
             hot::off();

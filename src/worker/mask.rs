@@ -43,8 +43,11 @@ pub(crate) fn come_back(me: &Record) {
     signal::change_mask(libc::SIG_SETMASK, me.mask.get());
 }
 
-/// Signals that glibc keeps for itself and that no mask may hold.
-const INTERNAL: KernelSet = signal::set_of(32) | signal::set_of(33);
+/// Signals that glibc keeps for itself, and those that no mask can hold.
+const INTERNAL: KernelSet = signal::set_of(32)
+    | signal::set_of(33)
+    | signal::set_of(libc::SIGKILL)
+    | signal::set_of(libc::SIGSTOP);
 
 /// pthread_sigmask(3) and sigprocmask(2): 0 or an error number.
 ///
@@ -90,11 +93,22 @@ fn change_own(me: &Record, how: c_int, asked: Option<KernelSet>) -> KernelSet {
             _ => set,
         };
         me.masks_tick.set(now & tick != 0);
-        own(me, w, now & !tick);
+        let known = if me.slow.load(Ordering::Relaxed) == 0 {
+            w.site.usual_mask.get()
+        } else {
+            me.mask.get()
+        };
+        if real & known == known && real != known {
+            // More was blocked than we knew: the caller may be a handler, whose mask ends with it and must
+            // not become the one under which ticks take the thread away (`preempt::handler::found_mask`).
+            me.mask.set(known);
+            me.slow.store(1, Ordering::Relaxed);
+        } else {
+            own(me, w, now & !tick);
+        }
     }
-    if hot::on() && hot::off_count() == 0 {
-        crate::preempt::honour_pending();
-    }
+    // A tick that came meanwhile stays pending: this may be a handler on the worker's signal stack.
+    let _due = hot::on();
     was
 }
 

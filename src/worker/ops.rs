@@ -20,7 +20,24 @@ pub(crate) fn yield_now() -> bool {
 
 /// As [`yield_now`] for a thread whose slice is over: it waits among the sliced ones.
 pub(crate) fn give_way_sliced() {
-    if let Some(me) = current::get() {
+    let Some(me) = current::get() else { return };
+    // In a handler of the program's a tick is not honoured: its stack may be the worker's own, and its
+    // sigreturn must happen on this worker. It stays pending.
+    let here = 0u8;
+    let in_handler = {
+        hot::off();
+        let site = &of(me).site;
+        let (lo, hi) = site.signal_stack.get();
+        let known = match me.slow.load(Ordering::Relaxed) {
+            0 => site.usual_mask.get(),
+            _ => me.mask.get(),
+        };
+        let in_handler = (lo..hi).contains(&(&raw const here as usize))
+            || crate::sys::signal::current_mask() != known;
+        let _due = hot::on();
+        in_handler
+    };
+    if !in_handler {
         give_way(me, After::Sliced, "a tick");
     }
 }

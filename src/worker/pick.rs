@@ -46,6 +46,12 @@ impl Worker {
         // SAFETY: the ring is this worker's own; records are never freed.
         let first = unsafe { flow::refill(&self.ring, &mut list, shared.workers().len()) };
         shared.arrivals.len.store(list.len(), Ordering::Release);
+        drop(list);
+        // New threads have come to this worker without passing `give`: if more wait than the one that runs
+        // now, ticks must come (a thread that ends or blocks looks no further than here).
+        if first.is_some() && (self.ring.len() != 0 || shared.arrivals.any()) {
+            self.site.ticker.arrival();
+        }
         first
     }
 

@@ -158,6 +158,9 @@ impl Shared {
             let at = unsafe { self.workers.load(Ordering::Relaxed).add(w.index) };
             self.workers.store(at, Ordering::Relaxed);
             w.sole.set(true);
+            // Their blocks are off glibc's list of stacks (L1): given up, like those of the pool.
+            // SAFETY: this is the worker's kernel thread, and no thread of it is at work on the cache.
+            unsafe { *w.stacks.get() = crate::slot::cache::Cache::new() };
             w.site.ticker.restart(w.site.signal, core::ptr::from_ref(w) as usize);
         }
     }

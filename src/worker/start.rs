@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::protocol::join::Value;
 use crate::slot::pool;
 use crate::sys::{memory, signal};
+use crate::tcb::identity::Identity;
 use crate::tcb::state::{After, Outcome, State};
 use crate::tcb::{Record, current};
 use crate::tls::{glibc, hot, reset};
@@ -62,6 +63,10 @@ fn thread_main(me: &'static Record) -> Next {
         // SAFETY: the scope that set it waits for this call.
         unsafe { f(arg, panicked && detached) };
     }
+    // Destructors above may have asked who they are.
+    if detached {
+        drop_name(me);
+    }
     ops::exit(me)
 }
 
@@ -82,7 +87,6 @@ fn end_of_process(me: &'static Record) -> ! {
 fn settle_value(me: &'static Record) -> bool {
     let detached = me.join.settle() == Value::Own;
     if detached {
-        drop_name(me);
         drop_value(me);
     }
     detached
@@ -148,6 +152,10 @@ pub(crate) fn prepare(w: &'static Worker, shared: &'static Shared) -> Result<Rea
     // SAFETY: nobody runs on the stack.
     unsafe { loop_record.adopt(stack) };
     loop_record.inherit_control_words();
+    // A handler of the program's that interrupts the loop may ask who it is.
+    let identity = Identity::Reveille { record: loop_record, id: 0, name: None };
+    // SAFETY: the record is free, hence ours.
+    unsafe { (*loop_record.identity.get()).write(identity) };
     loop_record.state.store(State::Loop as u8, Ordering::Relaxed);
     loop_record.runtime.set(core::ptr::from_ref(shared).cast());
     loop_record.worker.set(core::ptr::from_ref(w).cast());
