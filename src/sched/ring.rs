@@ -46,6 +46,16 @@ impl<T, const N: usize> Ring<T, N> {
         self.tail.load(Ordering::Relaxed).wrapping_sub(head) as usize
     }
 
+    /// Owner only: the entry that is likely to be taken next. A hint.
+    #[inline(always)]
+    pub(crate) fn peek(&self) -> Option<*const T> {
+        let head = self.head.load(Ordering::Relaxed);
+        if head == self.tail.load(Ordering::Relaxed) {
+            return None;
+        }
+        Some(self.entries[(head & Self::MASK) as usize].load(Ordering::Relaxed))
+    }
+
     /// Owner only: appends, or gives the entry back if the ring is full.
     #[inline(always)]
     pub(crate) fn push(&self, entry: *const T) -> Result<(), *const T> {

@@ -1,7 +1,7 @@
 //! Free records and stacks: lists in batches, and a worker's cache of them.
 //!
 //! A worker trades whole batches with the pool, so that the common spawn and join touch nothing shared.
-//! All lists are intrusive: no allocation, preemption may be off.
+//! The pool's lists are intrusive: no allocation, preemption may be off.
 
 use crate::tcb::Record;
 use crate::tcb::stack::Stack;
@@ -17,7 +17,7 @@ pub(crate) trait Free: Sized + 'static {
     fn next(&self) -> &Cell<*const Self>;
     /// Link to the first of the next batch.
     fn batch(&self) -> &Cell<*const Self>;
-    /// A batch of the class, or what there is.
+    /// Up to a batch of the class.
     fn take_batch(class: u32) -> FreeList<Self>;
     /// Gives a full batch of the class back.
     fn give_batch(class: u32, batch: FreeList<Self>);
@@ -51,6 +51,18 @@ impl<T: Free> FreeList<T> {
     }
 }
 
+impl<T: Free> FreeList<T> {
+    /// Takes up to `n` entries.
+    pub(crate) fn take(&mut self, n: u32) -> FreeList<T> {
+        let mut taken = FreeList::new();
+        while taken.len < n {
+            let Some(entry) = self.pop() else { break };
+            taken.push(entry);
+        }
+        taken
+    }
+}
+
 /// Full batches.
 pub(crate) struct Batches<T>(*const T);
 
@@ -74,56 +86,64 @@ impl<T: Free> Batches<T> {
     }
 }
 
-/// A worker's own free entries, and a full batch in reserve.
+/// A worker's own free entries. They are kept as addresses, so that taking and giving one touches nothing of
+/// it, and the oldest go first when there are too many: those on top are warm in the processor's cache.
 pub(crate) struct Cache<T> {
-    free: FreeList<T>,
-    reserve: FreeList<T>,
+    len: usize,
+    entries: [*const T; 2 * BATCH as usize],
 }
 
 impl<T: Free> Cache<T> {
     pub(crate) const fn new() -> Cache<T> {
-        Cache { free: FreeList::new(), reserve: FreeList::new() }
+        Cache { len: 0, entries: [ptr::null(); 2 * BATCH as usize] }
     }
 
     /// The entry that was given last, if it is at hand.
     #[inline(always)]
     pub(crate) fn hot(&mut self) -> Option<&'static T> {
-        self.free.pop()
+        self.len = self.len.checked_sub(1)?;
+        // SAFETY: entries below `len` are free, and never freed.
+        Some(unsafe { &*self.entries[self.len] })
     }
 
     #[inline(always)]
     pub(crate) fn take(&mut self, class: u32) -> Option<&'static T> {
-        self.free.pop().or_else(|| self.refill(class))
+        self.hot().or_else(|| self.refill(class))
     }
 
     #[cold]
     #[inline(never)]
     fn refill(&mut self, class: u32) -> Option<&'static T> {
-        self.free = core::mem::replace(&mut self.reserve, FreeList::new());
-        if self.free.len == 0 {
-            self.free = T::take_batch(class);
+        let mut batch = T::take_batch(class);
+        debug_assert!(self.len == 0 && batch.len <= BATCH);
+        while let Some(entry) = batch.pop() {
+            self.entries[self.len] = entry;
+            self.len += 1;
         }
-        self.free.pop()
+        self.hot()
     }
 
     #[inline(always)]
     pub(crate) fn give(&mut self, class: u32, entry: &'static T) {
-        if self.free.len == BATCH {
+        if self.len == self.entries.len() {
             self.spill(class);
         }
-        self.free.push(entry);
+        self.entries[self.len] = entry;
+        self.len += 1;
     }
 
     #[cold]
     #[inline(never)]
     fn spill(&mut self, class: u32) {
-        let full = core::mem::replace(&mut self.free, FreeList::new());
-        let older = core::mem::replace(&mut self.reserve, full);
-        if older.len == BATCH {
-            T::give_batch(class, older);
-        } else if older.len != 0 {
-            self.free = older;
+        let half = BATCH as usize;
+        let mut batch = FreeList::new();
+        for entry in &self.entries[..half] {
+            // SAFETY: as in `hot`.
+            batch.push(unsafe { &**entry });
         }
+        T::give_batch(class, batch);
+        self.entries.copy_within(half.., 0);
+        self.len -= half;
     }
 }
 

@@ -122,7 +122,7 @@ pub(super) fn take_records() -> FreeList<Record> {
     let mut pool = RECORDS.lock();
     match pool.batches.pop() {
         Some(batch) => batch,
-        None => core::mem::replace(&mut pool.free, FreeList::new()),
+        None => pool.free.take(BATCH),
     }
 }
 
@@ -141,7 +141,7 @@ pub(super) fn take_stacks(class: u32) -> FreeList<Stack> {
     let Some(c) = pool.as_mut() else { return FreeList::new() };
     match c.batches.pop() {
         Some(batch) => batch,
-        None => core::mem::replace(&mut c.free, FreeList::new()),
+        None => c.free.take(BATCH),
     }
 }
 

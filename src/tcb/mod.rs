@@ -41,7 +41,8 @@ pub(crate) const PACKET: usize = 128;
 /// See the module's documentation.
 #[repr(C, align(64))]
 pub(crate) struct Record {
-    /// Stack pointer of the context at rest (layout: switch.S).
+    /// Stack pointer of the context at rest (layout: switch.S); 0 while the thread has no context yet, and
+    /// whoever dispatches it makes one.
     pub rsp: Cell<usize>,
     /// FS base of the thread.
     pub fs: Cell<usize>,
@@ -86,10 +87,10 @@ pub(crate) struct Record {
     pub x87: Cell<u16>,
     /// Count of the spawning worker's switches, to see how long ago that was.
     pub spawned: Cell<u32>,
+    /// Its stack is of its runtime's own class, so that it can be exchanged for another of them.
+    pub usual_stack: Cell<bool>,
     /// A kernel thread spawned it: its stack goes back to the pool, where the next such spawn looks.
     pub outside: Cell<bool>,
-    /// The thread has no first context yet: whoever dispatches it makes one.
-    pub unstarted: Cell<bool>,
     /// The thread asked for the tick's signal to be blocked, and is told that it is.
     pub masks_tick: Cell<bool>,
     /// Panic payload for the joiner.
@@ -158,7 +159,6 @@ impl Record {
             rest.rip = entry;
         }
         self.rsp.set(rsp);
-        self.unstarted.set(false);
     }
 
     /// The thread's first context inherits the floating-point environment of the caller, as a new

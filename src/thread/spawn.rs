@@ -49,7 +49,8 @@ where
         hot::off();
         let w = worker::of(me);
         if let Some(r) = ops::take_pair(w) {
-            r.unstarted.set(true);
+            r.rsp.set(0);
+            r.usual_stack.set(true);
             r.outside.set(false);
             r.spawned.set(w.site.switches.get() as u32);
             fill::<F, T>(r, shared, parcel, options.name, at_end, id_of(w));
@@ -87,7 +88,8 @@ where
         Some(r) => r,
         None => make_pair(class)?,
     };
-    r.unstarted.set(method == StartMethod::Pool);
+    r.rsp.set(0);
+    r.usual_stack.set(class == shared.class);
     r.outside.set(current::get().is_none());
     if let Err(e) = prepare(r, method, shared) {
         pool::put_stack(r.stack());

@@ -135,7 +135,7 @@ pub(crate) fn leave_for(w: &Worker, prev: &Record, next: &Record) -> Next {
 
 #[inline(always)]
 fn dispatch(w: &Worker, prev: &Record, next: &Record) {
-    if next.unstarted.get() {
+    if next.rsp.get() == 0 {
         ops::begin(w, next);
     }
     next.worker.set(core::ptr::from_ref(w).cast());

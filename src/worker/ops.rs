@@ -187,13 +187,16 @@ pub(crate) fn begin(w: &Worker, r: &Record) {
     const WARM: u32 = 4;
     let mut stack = r.stack();
     let age = (w.site.switches.get() as u32).wrapping_sub(r.spawned.get());
-    if age >= WARM && stack.class.get() == w.class {
+    if age >= WARM && r.usual_stack.get() {
         // SAFETY: as in `take_pair`.
         let stacks = unsafe { &mut *w.stacks.get() };
         if let Some(warm) = stacks.hot() {
             stacks.give(w.class, stack);
             stack = warm;
         }
+    }
+    if let Some(next) = w.ring.peek() {
+        crate::context::x86_64::prefetch(next);
     }
     // SAFETY: the stack is free, hence the thread's.
     unsafe {
