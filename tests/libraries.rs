@@ -166,7 +166,7 @@ fn slots_made_while_libraries_come_and_go() {
                     let lib = Lib::open(path, libc::RTLD_NOW);
                     *open.write().unwrap() = Some(Tls::of(&lib));
                     let seen = checked.load(SeqCst);
-                    while checked.load(SeqCst) < seen + 20 && !stop.load(SeqCst) {
+                    while checked.load(SeqCst) < seen + 2 && !stop.load(SeqCst) {
                         std::thread::yield_now();
                     }
                     *open.write().unwrap() = None;
@@ -177,7 +177,7 @@ fn slots_made_while_libraries_come_and_go() {
             rt.run(|| {
                 thread::scope(|s| {
                     let mut threads = Vec::new();
-                    for _ in 0..1500 {
+                    for _ in 0..2500 {
                         // They stay until the end, so each has a slot that is made for it.
                         let t = s.spawn(|| {
                             while !stop.load(SeqCst) {
@@ -199,7 +199,7 @@ fn slots_made_while_libraries_come_and_go() {
                         progress(0);
                         thread::yield_now();
                     }
-                    while checked.load(SeqCst) < 1500 && !stop.load(SeqCst) {
+                    while checked.load(SeqCst) < 2500 && !stop.load(SeqCst) {
                         thread::yield_now();
                     }
                     stop.store(true, SeqCst);

@@ -9,10 +9,13 @@
 mod support;
 
 use std::ffi::{c_int, c_void};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use support::*;
 
 static HANDLED: AtomicU64 = AtomicU64::new(0);
+/// There is one handler in a process.
+static ONE: Mutex<()> = Mutex::new(());
 static WRONG: AtomicU64 = AtomicU64::new(0);
 
 fn tid() -> i64 {
@@ -43,6 +46,7 @@ fn raw_mask() -> u64 {
 }
 
 fn handlers_with(flags: c_int, name: &str) {
+    let _one = ONE.lock().unwrap_or_else(|e| e.into_inner());
     // SAFETY: a handler of this process's tests alone; it uses atomics and system calls.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -68,6 +72,12 @@ fn handlers_with(flags: c_int, name: &str) {
 #[test]
 fn handlers_on_the_signal_stack() {
     handlers_with(libc::SA_ONSTACK, "handlers on the signal stack");
+}
+
+#[test]
+fn handlers_on_the_signal_stack_with_the_usual_mask() {
+    // Only the stack tells these from the thread's own code.
+    handlers_with(libc::SA_ONSTACK | libc::SA_NODEFER, "handlers that do not defer");
 }
 
 #[test]
