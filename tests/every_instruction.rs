@@ -50,7 +50,9 @@ extern "C" fn on_trap(_: c_int, _: *mut libc::siginfo_t, uc: *mut c_void) {
         if n == at || every != 0 && n > at && (n - at).is_multiple_of(every) {
             SENT.fetch_add(1, Relaxed);
             bench_support::preempt_self();
-            STEPPING.store(every != 0, Relaxed);
+            if every == 0 {
+                STEPPING.store(false, Relaxed);
+            }
         }
         let rip = *gregs.add(libc::REG_RIP as usize) as *const u8;
         if *rip == 0x9d {
