@@ -11,7 +11,7 @@
 #![allow(unsafe_code)]
 
 use super::frame::FrameRef;
-use super::x86_64::{RED_ZONE, RESUME_WORDS, Rest, Saved, reveille_unpreempt};
+use super::x86_64::{Rest, Saved, reveille_unpreempt};
 use super::xstate;
 use core::arch::asm;
 
@@ -28,40 +28,12 @@ pub(crate) fn size(xstate_len: usize) -> usize {
 #[inline(always)]
 pub(crate) unsafe fn save(frame: &FrameRef, at: usize) -> usize {
     let saved = at as *mut Saved;
-    let greg = |which| frame.greg(which);
-    let rsp = greg(libc::REG_RSP);
     // SAFETY: the caller's promise; the frame has been checked. FXSAVE's area begins with the x87 word.
     unsafe {
-        saved.write(Saved {
-            r8: greg(libc::REG_R8),
-            r9: greg(libc::REG_R9),
-            r10: greg(libc::REG_R10),
-            r11: greg(libc::REG_R11),
-            r12: greg(libc::REG_R12),
-            r13: greg(libc::REG_R13),
-            r14: greg(libc::REG_R14),
-            r15: greg(libc::REG_R15),
-            rdi: greg(libc::REG_RDI),
-            rsi: greg(libc::REG_RSI),
-            rbp: greg(libc::REG_RBP),
-            rbx: greg(libc::REG_RBX),
-            rdx: greg(libc::REG_RDX),
-            rax: greg(libc::REG_RAX),
-            rcx: greg(libc::REG_RCX),
-            rsp,
-            rip: greg(libc::REG_RIP),
-            rflags: greg(libc::REG_EFL),
-            target: target(rsp),
-        });
+        saved.write(Saved::from_gregs(|which| frame.greg(which)));
         copy(frame.fpstate(), saved.add(1).cast(), frame.xstate_len().div_ceil(8));
         rest(saved)
     }
-}
-
-/// Where the resume of a context with this stack pointer puts its last two words.
-#[inline(always)]
-pub(crate) fn target(rsp: u64) -> u64 {
-    rsp.wrapping_sub((RED_ZONE + RESUME_WORDS) as u64)
 }
 
 /// Writes the `Rest` of a saved context whose extended state is complete; returns its stack pointer.

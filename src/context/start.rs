@@ -9,7 +9,7 @@
 #![allow(unsafe_code)]
 
 use super::frame::{Checks, FrameRef};
-use super::x86_64::{RED_ZONE, RESUME_WORDS, Rest, Saved};
+use super::x86_64::{RED_ZONE, RESUME_WORDS, Rest, Saved, target};
 use super::{preempted, ucontext, xstate};
 use crate::error::Error;
 use crate::sys::signal;
@@ -49,27 +49,7 @@ pub(crate) unsafe fn by_context(r: &'static Record, entry: Entry) -> Result<(), 
         ucontext::makecontext(uc, entry, &[]);
         let greg = |i: i32| (*uc).uc_mcontext.gregs[i as usize] as u64;
         let saved = place(r, greg(libc::REG_RSP) as usize);
-        saved.write(Saved {
-            r8: greg(libc::REG_R8),
-            r9: greg(libc::REG_R9),
-            r10: 0,
-            r11: 0,
-            r12: greg(libc::REG_R12),
-            r13: greg(libc::REG_R13),
-            r14: greg(libc::REG_R14),
-            r15: greg(libc::REG_R15),
-            rdi: greg(libc::REG_RDI),
-            rsi: greg(libc::REG_RSI),
-            rbp: greg(libc::REG_RBP),
-            rbx: greg(libc::REG_RBX),
-            rdx: greg(libc::REG_RDX),
-            rax: greg(libc::REG_RAX),
-            rcx: greg(libc::REG_RCX),
-            rsp: greg(libc::REG_RSP),
-            rip: greg(libc::REG_RIP),
-            rflags: CLEAN_FLAGS,
-            target: preempted::target(greg(libc::REG_RSP)),
-        });
+        saved.write(Saved { rflags: CLEAN_FLAGS, ..Saved::from_gregs(greg) });
         let state = saved.add(1).cast::<u8>();
         // No component in use: everything starts in its initial state.
         state.write_bytes(0, super::xsave_size());
@@ -172,7 +152,7 @@ pub(crate) unsafe fn capture(uc: *mut libc::ucontext_t) {
             r.rsp.set(preempted::save(&frame, saved as usize));
             (*saved).rsp = rsp as u64;
             (*saved).rflags = CLEAN_FLAGS;
-            (*saved).target = preempted::target(rsp as u64);
+            (*saved).target = target(rsp as u64);
         }
         (*hot::of(hot::fs_base())).starting = core::ptr::null_mut();
     }

@@ -81,6 +81,41 @@ pub(crate) struct Saved {
     pub target: u64,
 }
 
+impl Saved {
+    /// From the registers as a `ucontext_t` numbers them.
+    #[inline(always)]
+    pub(crate) fn from_gregs(greg: impl Fn(i32) -> u64) -> Saved {
+        let rsp = greg(libc::REG_RSP);
+        Saved {
+            r8: greg(libc::REG_R8),
+            r9: greg(libc::REG_R9),
+            r10: greg(libc::REG_R10),
+            r11: greg(libc::REG_R11),
+            r12: greg(libc::REG_R12),
+            r13: greg(libc::REG_R13),
+            r14: greg(libc::REG_R14),
+            r15: greg(libc::REG_R15),
+            rdi: greg(libc::REG_RDI),
+            rsi: greg(libc::REG_RSI),
+            rbp: greg(libc::REG_RBP),
+            rbx: greg(libc::REG_RBX),
+            rdx: greg(libc::REG_RDX),
+            rax: greg(libc::REG_RAX),
+            rcx: greg(libc::REG_RCX),
+            rsp,
+            rip: greg(libc::REG_RIP),
+            rflags: greg(libc::REG_EFL),
+            target: target(rsp),
+        }
+    }
+}
+
+/// Where the resume of a context with this stack pointer puts its last two words.
+#[inline(always)]
+pub(crate) fn target(rsp: u64) -> u64 {
+    rsp.wrapping_sub((RED_ZONE + RESUME_WORDS) as u64)
+}
+
 /// Bytes below an interrupted stack pointer that belong to the interrupted code (System V ABI).
 pub(crate) const RED_ZONE: usize = 128;
 /// What a resume writes below the red zone: flags and instruction pointer.

@@ -88,9 +88,7 @@ pub fn is_disabled() -> bool {
 /// ```
 #[inline]
 pub fn checkpoint() {
-    if hot::pending() && hot::off_count() == 0 {
-        super::honour_pending();
-    }
+    crate::tls::due::look();
 }
 
 /// Aborts with a message if the running thread has preemption off: the check to put into an allocator

@@ -8,7 +8,7 @@ use crate::lock::slow::SlowLock;
 use crate::lock::spin::SpinLock;
 use crate::tcb::Record;
 use crate::tcb::stack::Stack;
-use crate::tls::{block, due, glibc, hot, reset as tls_reset};
+use crate::tls::{block, due, glibc, reset as tls_reset};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// Different stack sizes that one process may use.
@@ -92,7 +92,8 @@ pub(crate) fn stack(class: u32) -> Result<&'static Stack, Error> {
     let (layout, (base, number)) = carve(class)?;
     // SAFETY: the carver gives each stretch away once. If making fails the stretch is abandoned.
     let made = unsafe { make(base, number, &layout, class) };
-    honour();
+    // A tick may have come while a lock was held.
+    due::look();
     made
 }
 
@@ -211,12 +212,5 @@ pub(crate) unsafe fn reset() {
             let layout = pool.peek().as_ref().map(|c| c.layout);
             pool.reset(layout.map(Class::new));
         }
-    }
-}
-
-/// A tick may have come while a lock was held here.
-fn honour() {
-    if hot::off_count() == 0 && hot::pending() {
-        due::honour_pending();
     }
 }

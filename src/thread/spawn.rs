@@ -8,7 +8,7 @@ use crate::tcb::identity::{Identity, Name};
 use crate::tcb::kernel::{self, ID_BLOCK};
 use crate::tcb::state::{Outcome, State};
 use crate::tcb::{Record, current};
-use crate::tls::hot;
+use crate::tls::{due, hot};
 use crate::worker::start::begin_converted;
 use crate::worker::{self, Shared, Worker, give, ops};
 use core::sync::atomic::Ordering;
@@ -56,10 +56,10 @@ where
             fill::<F, T>(r, shared, parcel, options.name, at_end, id_of(w));
             w.started.bump();
             give::own(w, r);
-            hot_on();
+            due::on();
             return Ok(r);
         }
-        hot_on();
+        due::on();
     }
     elsewhere::<F, T>(shared, options, at_end, parcel)
 }
@@ -111,7 +111,7 @@ where
         Some(me) => {
             hot::off();
             give::ready(worker::of(me), r);
-            hot_on();
+            due::on();
         }
         None => give::from_outside(shared, r),
     }
@@ -124,7 +124,7 @@ fn cached(class: u32) -> Option<&'static Record> {
     hot::off();
     let w = worker::of(me);
     let pair = if w.class == class { ops::take_pair(w) } else { None };
-    hot_on();
+    due::on();
     pair
 }
 
@@ -189,12 +189,4 @@ fn id_of(w: &Worker) -> u64 {
     }
     w.next_id.set(id + 1);
     id
-}
-
-/// Preemption on again, and a due tick honoured.
-#[inline(always)]
-fn hot_on() {
-    if hot::on() && hot::off_count() == 0 {
-        crate::preempt::honour_pending();
-    }
 }

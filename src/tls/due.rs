@@ -25,6 +25,14 @@ pub(crate) fn honour_pending() {
     f();
 }
 
+/// Honours a tick that is due, if preemption is on. One load when none is.
+#[inline(always)]
+pub(crate) fn look() {
+    if hot::pending() && hot::off_count() == 0 {
+        honour_pending();
+    }
+}
+
 /// Leaves one level of [`hot::off`], and honours a due tick if it was the last.
 #[inline(always)]
 pub(crate) fn on() {

@@ -7,7 +7,7 @@ use crate::context::x86_64::Next;
 use crate::slot::pool;
 use crate::tcb::state::{After, State};
 use crate::tcb::{Record, current};
-use crate::tls::hot;
+use crate::tls::{due, hot};
 use core::sync::atomic::Ordering;
 
 /// The running thread gives way to the next ready one, if there is one. False on a kernel thread.
@@ -140,9 +140,7 @@ pub(crate) fn make_ready(r: &'static Record) {
         Some(me) => {
             hot::off();
             super::give::ready(of(me), r);
-            if hot::on() && hot::off_count() == 0 {
-                crate::preempt::honour_pending();
-            }
+            due::on();
         }
         None => {
             super::life::mark(r, State::Ready);
@@ -255,7 +253,5 @@ pub(crate) fn free_from_anywhere(r: &'static Record) {
     };
     hot::off();
     free(of(me), r);
-    if hot::on() && hot::off_count() == 0 {
-        crate::preempt::honour_pending();
-    }
+    due::on();
 }
