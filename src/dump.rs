@@ -18,8 +18,19 @@ pub fn dump_threads() {
 
 fn line(r: &Record) {
     const STATES: [&str; 6] = ["free", "ready", "running", "blocked", "done", "loop"];
-    const AFTER: [&str; 8] =
-        ["loop", "yield", "sliced", "preempted", "join", "park", "exit", "exit-to-joiner"];
+    const AFTER: [&str; 11] = [
+        "loop",
+        "yield",
+        "sliced",
+        "preempted",
+        "interrupted",
+        "join",
+        "park",
+        "wait",
+        "rest",
+        "exit",
+        "exit-to-joiner",
+    ];
     let state = r.state.load(Ordering::Relaxed) as usize;
     write("thread ");
     write_number(r.id.load(Ordering::Relaxed));
@@ -36,7 +47,9 @@ fn line(r: &Record) {
     write(", record ");
     write_number(core::ptr::from_ref(r) as u64);
     // SAFETY: null or a record, which is never freed.
-    if let Some(t) = unsafe { r.target.get().as_ref() } {
+    if r.after.get() == crate::tcb::state::After::Join
+        && let Some(t) = unsafe { r.target.get().as_ref() }
+    {
         write(", joins ");
         write_number(t.id.load(Ordering::Relaxed));
     }

@@ -18,7 +18,7 @@
 use crate::sys::membarrier;
 use crate::tcb::current;
 use crate::worker::{self, Shared};
-use crate::{lock, runtime, slot, tls};
+use crate::{lock, lot, runtime, slot, tls};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::Once;
 
@@ -49,6 +49,7 @@ extern "C" fn in_child() {
     unsafe {
         lock::spin::LIST.reset(());
         slot::pool::reset();
+        lot::after_fork();
     }
     tls::block::forget_anchors();
     runtime::forget_default();

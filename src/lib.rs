@@ -27,6 +27,8 @@ mod fork;
 #[cfg(not(loom))]
 mod lock;
 #[cfg(not(loom))]
+mod lot;
+#[cfg(not(loom))]
 pub mod preempt;
 mod prim;
 mod protocol;
@@ -37,6 +39,8 @@ mod sched;
 mod slot;
 #[cfg(not(loom))]
 mod stats;
+#[cfg(not(loom))]
+pub mod sync;
 #[cfg(not(loom))]
 mod sys;
 #[cfg(not(loom))]

@@ -4,6 +4,7 @@
 use crate::builder::Builder;
 use crate::error::{Error, ShutdownError};
 use crate::lock::slow::SlowLock;
+use crate::preempt::alarm::Alarm;
 use crate::preempt::site::{Count, Site, Waits};
 use crate::preempt::{self, handler, ticker::Ticker};
 use crate::sched::idle::Sleep;
@@ -268,6 +269,8 @@ fn new_worker(shared: &'static Shared, index: usize) -> Worker {
             usual_mask: Cell::new(0),
             signal: s.signal,
             ticker: Ticker::new(slice, s.adaptive),
+            alarm: Alarm::new(),
+            rang,
             ticks: Count::new(),
             preemptions: Count::new(),
         },
@@ -276,6 +279,8 @@ fn new_worker(shared: &'static Shared, index: usize) -> Worker {
         turns: Turns::default(),
         records: UnsafeCell::new(Cache::new()),
         stacks: UnsafeCell::new(Cache::new()),
+        deadlines: worker::alarm::Deadlines::new(),
+        running: AtomicPtr::new(core::ptr::null_mut()),
         class: shared.class,
         next_id: Cell::new(0),
         last_id: Cell::new(0),
@@ -309,6 +314,14 @@ fn turn(site: &Site, fresh: bool) {
     // SAFETY: the site is the first member of its worker.
     let w = unsafe { &*core::ptr::from_ref(site).cast::<Worker>() };
     w.turns.tick(fresh);
+}
+
+/// Runs in the handler.
+fn rang(site: &Site) -> bool {
+    // SAFETY: the site is the first member of its worker.
+    let w = unsafe { &*core::ptr::from_ref(site).cast::<Worker>() };
+    w.turns.hurry();
+    w.shared().wake(w)
 }
 
 /// Runs in the handler.

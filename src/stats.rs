@@ -61,7 +61,7 @@ impl Slice {
     pub(crate) fn new(worker: usize, e: Entry, begun: u64) -> Slice {
         let since = |t: u64| Duration::from_nanos(t.saturating_sub(begun));
         let reason = |after: u8| match after {
-            x if x == After::Preempted as u8 || x == After::Sliced as u8 => SliceEnd::Preempted,
+            x if x >= After::Sliced as u8 && x <= After::Interrupted as u8 => SliceEnd::Preempted,
             x if x == After::Yield as u8 => SliceEnd::Yielded,
             x if x == After::Exit as u8 || x == After::ExitToJoiner as u8 => SliceEnd::Exited,
             _ => SliceEnd::Blocked,

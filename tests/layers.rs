@@ -1,8 +1,8 @@
 //! Who may import whom, read from the `use` lines and paths of `src/`.
 //!
 //! ```text
-//!   5  face        builder runtime thread stats doctor fork        what a program sees
-//!   4  worker                                                      the only one that sees both halves
+//!   5  face        builder runtime thread sync stats doctor fork   what a program sees
+//!   4  worker lot                                                  the only ones that see both halves
 //!   3  sched | preempt                                             pure | the handler's side
 //!   2  tcb context slot tls check dump                             threads at rest
 //!   1  sys lock protocol trace tls::hot                            one concern each
@@ -36,10 +36,12 @@ const LAYERS: &[(&str, u8)] = &[
     ("sched", 3),
     ("preempt", 3),
     ("worker", 4),
+    ("lot", 4),
     ("builder", 5),
     ("runtime", 5),
     ("Runtime", 5),
     ("thread", 5),
+    ("sync", 5),
     ("stats", 5),
     ("doctor", 5),
     ("fork", 5),

@@ -50,9 +50,9 @@ extern "C" fn on_signal(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_voi
     // SAFETY: the word is null or this thread's record, which is never freed.
     if let Some(record) = unsafe { hot::record().cast::<Record>().as_ref() } {
         let site = record.worker.get().cast::<Site>();
-        if value & !PRECISE_TICK == site as usize {
+        if value & !(PRECISE_TICK | ALARM) == site as usize {
             // SAFETY: the worker of a record that runs is live; the frame is the kernel's.
-            unsafe { on_tick(record, &*site, value & PRECISE_TICK != 0, uc.cast()) };
+            unsafe { on_tick(record, &*site, value & (PRECISE_TICK | ALARM), uc.cast()) };
         }
     }
     // Else a late tick of a worker that is at its end.
@@ -60,6 +60,8 @@ extern "C" fn on_signal(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_voi
 
 /// Set in the value of the precise timer's ticks; addresses of workers are even.
 pub(crate) const PRECISE_TICK: usize = 1;
+/// Set in the value of the alarm's.
+const ALARM: usize = 2;
 
 /// Marks the values that our timers send: no address of a program looks like this.
 const TAG: usize = 0x5eed << 48;
@@ -67,6 +69,11 @@ const TAG: usize = 0x5eed << 48;
 /// What a timer of ours must send so that its signal is taken for a tick of the worker at `address`.
 pub(crate) fn tagged(address: usize) -> usize {
     TAG | address
+}
+
+/// What the alarm of the worker at `address` must send.
+pub(crate) fn alarm_of(address: usize) -> usize {
+    tagged(address | ALARM)
 }
 
 /// The address in the value of a timer of ours; `None` if the signal is anybody else's.
@@ -83,9 +90,13 @@ unsafe fn ours(info: *const libc::siginfo_t) -> Option<usize> {
 /// # Safety
 /// `record` was interrupted on the worker of `site`; `uc` is the frame.
 #[inline(always)]
-unsafe fn on_tick(record: &Record, site: &Site, precise: bool, uc: *mut libc::ucontext_t) {
+unsafe fn on_tick(record: &Record, site: &Site, kind: usize, uc: *mut libc::ucontext_t) {
     site.ticks.bump();
-    if !site.ticker.counts(precise) {
+    if kind & ALARM != 0 {
+        // SAFETY: the caller's promise.
+        return unsafe { on_alarm(record, site, uc) };
+    }
+    if !site.ticker.counts(kind & PRECISE_TICK != 0) {
         return;
     }
     let waits = (site.waits)(site);
@@ -103,6 +114,41 @@ unsafe fn on_tick(record: &Record, site: &Site, precise: bool, uc: *mut libc::uc
     {
         (site.wake_idle)(site);
     }
+    let due = Due { fresh, waiting: waits.fresh || waits.sliced, after: After::Preempted };
+    // SAFETY: the caller's promise.
+    unsafe { take_away(record, site, &due, uc) };
+}
+
+/// A sleeper's time has come: it goes before whoever runs, and as long as the worker cannot be taken away from
+/// that one the alarm rings again.
+///
+/// # Safety
+/// As [`on_tick`].
+#[cold]
+unsafe fn on_alarm(record: &Record, site: &Site, uc: *mut libc::ucontext_t) {
+    site.alarm.rang();
+    if (site.rang)(site) {
+        return; // the worker slept
+    }
+    let due = Due { fresh: false, waiting: true, after: After::Interrupted };
+    // SAFETY: the caller's promise. It does not return if the thread is switched.
+    unsafe { take_away(record, site, &due, uc) };
+    site.alarm.again();
+}
+
+/// Whether the thread's time is over, and how it leaves if so.
+struct Due {
+    fresh: bool,
+    waiting: bool,
+    after: After,
+}
+
+/// Takes the worker away from the interrupted thread, if that is due and can be; returns if not.
+///
+/// # Safety
+/// As [`on_tick`].
+#[inline(always)]
+unsafe fn take_away(record: &Record, site: &Site, due: &Due, uc: *mut libc::ucontext_t) {
     // SAFETY: the frame is the kernel's.
     let Ok(frame) = (unsafe { FrameRef::new(uc, Checks::Delivered) }) else { return };
     let rsp = frame.greg(libc::REG_RSP) as usize;
@@ -119,8 +165,8 @@ unsafe fn on_tick(record: &Record, site: &Site, precise: bool, uc: *mut libc::uc
         on_signal_stack: (stack_lo..stack_hi).contains(&rsp),
         in_window: in_resume_window(frame.greg(libc::REG_RIP)),
         foreign_mask: frame.sigmask() != known_mask,
-        fresh,
-        waiting: waits.fresh || waits.sliced,
+        fresh: due.fresh,
+        waiting: due.waiting,
         can_save: place != 0,
     };
     if snapshot.foreign_mask && snapshot.in_thread && snapshot.off == 0 && !snapshot.on_signal_stack
@@ -135,7 +181,7 @@ unsafe fn on_tick(record: &Record, site: &Site, precise: bool, uc: *mut libc::uc
             site.seen.set(site.switches.get() + 1);
             site.preemptions.bump();
             // SAFETY: the decision found the context whole and the place free.
-            unsafe { leave(record, site, &frame, place) };
+            unsafe { leave(record, site, &frame, place, due.after) };
         }
     }
 }
@@ -157,12 +203,12 @@ fn found_mask(record: &Record, known: u64, found: u64, usual: u64) {
 ///
 /// # Safety
 /// As [`on_tick`]; `place` comes from [`place_for`] for this frame.
-unsafe fn leave(record: &Record, site: &Site, frame: &FrameRef, place: usize) -> ! {
+unsafe fn leave(record: &Record, site: &Site, frame: &FrameRef, place: usize, after: After) -> ! {
     // From here the thread counts as being switched: the next tick is not for it.
     hot::off();
     // SAFETY: `place` is free room of the thread's own, large enough.
     record.rsp.set(unsafe { preempted::save(frame, place) });
-    record.after.set(After::Preempted);
+    record.after.set(after);
     record.preemptions.fetch_add(1, Ordering::Relaxed);
     let to = site.loop_record.get();
     // SAFETY: the loop's context rests while a thread runs.

@@ -12,6 +12,7 @@
 #![doc = include_str!("../../docs/preemption.md")]
 #![allow(unsafe_code)]
 
+pub(crate) mod alarm;
 mod decide;
 pub(crate) mod floor;
 mod guard;

@@ -1,5 +1,6 @@
 //! What the handler knows of the worker that it interrupts: the first member of `worker::Worker`.
 
+use super::alarm::Alarm;
 use super::ticker::Ticker;
 use crate::sys::signal::KernelSet;
 use crate::tcb::Record;
@@ -40,6 +41,11 @@ pub(crate) struct Site {
     /// The tick's signal.
     pub signal: i32,
     pub ticker: Ticker,
+    /// Rings for threads that wait with a deadline.
+    pub alarm: Alarm,
+    /// The alarm rang: the next choice begins with the sleepers, and the worker itself is woken if it sleeps:
+    /// true. Async-signal-safe.
+    pub rang: fn(&Site) -> bool,
     pub ticks: Count,
     pub preemptions: Count,
 }

@@ -2,6 +2,7 @@
 //!
 //! * [`token`]: park and unpark
 //! * [`join`]: the end of a thread, and who waits for it
+//! * [`waiting`]: waiting in a queue for anything else
 //! * [`spin`]: a lock held for a few instructions
 //!
 //! Nothing here blocks or wakes: a transition *says* what its caller has to do (`#[must_use]`), because
@@ -12,3 +13,4 @@ pub(crate) mod join;
 pub(crate) mod models;
 pub(crate) mod spin;
 pub(crate) mod token;
+pub(crate) mod waiting;

@@ -7,7 +7,7 @@
 
 use super::join::{Detaching, Ended, JoinWord, Value, Waiting};
 use super::spin;
-use super::token::{Parking, Token};
+use super::token::{Parking, Token, Unparking};
 use crate::prim::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Condvar, Mutex};
@@ -69,7 +69,7 @@ fn park_until(token: &Token, gate: &Gate, news: impl Fn() -> bool) {
 }
 
 fn unpark(token: &Token, gate: &Gate) {
-    if token.unpark() {
+    if token.unpark() == Unparking::Rested {
         gate.open();
     }
 }
@@ -126,7 +126,7 @@ fn loom_kernel_thread_parks_on_a_futex() {
             thread::spawn(move || {
                 let (token, futex, news) = &*shared;
                 news.fetch_add(bit, Relaxed);
-                if token.unpark() {
+                if token.unpark() != Unparking::Stored {
                     futex.wake();
                 }
             })

@@ -8,6 +8,10 @@
 //! Whoever unparks ([`Token::unpark`]): EMPTY becomes NOTIFIED; PARKED becomes EMPTY, and the caller, now the
 //! only one who may, makes the thread ready.
 //!
+//! A thread that parks for a limited time waits in the lot, with the token's address as the key: its check there is
+//! EMPTY becomes LOT ([`Token::enter_lot`]). An unpark makes that NOTIFIED, and the caller wakes the key. Once
+//! awake, for whatever reason, the thread empties the word ([`Token::leave_lot`]).
+//!
 //! Each transition is a read-modify-write, also NOTIFIED to NOTIFIED: what was written before *any* unpark
 //! is visible after the park that takes the token. And a woken thread finds nothing to clear: a plain store
 //! of EMPTY at that place could overwrite a second token whose news the thread has not seen.
@@ -18,11 +22,24 @@ use crate::prim::{AtomicU32, Ordering};
 const EMPTY: u32 = 0;
 const NOTIFIED: u32 = 1;
 const PARKED: u32 = 2;
+const LOT: u32 = 3;
 
 /// See the module's documentation. All zeroes is an empty token.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub(crate) struct Token(AtomicU32);
+
+/// What an unpark leaves to its caller.
+#[must_use]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unparking {
+    /// Nothing: the token is there for the next park.
+    Stored,
+    /// The thread waited; the caller, and nobody else, makes it ready.
+    Rested,
+    /// The thread waits in the lot; the caller wakes the token's key there.
+    InLot,
+}
 
 /// What became of an attempt to park.
 #[must_use]
@@ -62,16 +79,28 @@ impl Token {
         Parking::Notified
     }
 
-    /// Makes the token available; true: the thread waited for it, and the caller makes it ready.
+    /// The check of a thread that waits in the lot: false, there is a token.
     #[must_use]
+    pub(crate) fn enter_lot(&self) -> bool {
+        self.0.compare_exchange(EMPTY, LOT, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// The thread has left the lot, and takes the token if there is one.
+    pub(crate) fn leave_lot(&self) {
+        self.0.swap(EMPTY, Ordering::Acquire);
+    }
+
+    /// Makes the token available.
     #[inline]
-    pub(crate) fn unpark(&self) -> bool {
+    pub(crate) fn unpark(&self) -> Unparking {
         let mut now = self.0.load(Ordering::Relaxed);
         loop {
             let next = if now == PARKED { EMPTY } else { NOTIFIED };
             let (ok, failed) = (Ordering::AcqRel, Ordering::Relaxed);
             match self.0.compare_exchange_weak(now, next, ok, failed) {
-                Ok(was) => return was == PARKED,
+                Ok(PARKED) => return Unparking::Rested,
+                Ok(LOT) => return Unparking::InLot,
+                Ok(_) => return Unparking::Stored,
                 Err(other) => now = other,
             }
         }
@@ -85,6 +114,11 @@ impl Token {
             // Takes a token that came since, and the claim to a wake-up that did not come.
             self.0.swap(EMPTY, Ordering::Acquire);
         }
+    }
+
+    /// The key that [`Token::enter_lot`]'s thread waits for.
+    pub(crate) fn key(&self) -> usize {
+        core::ptr::from_ref(self) as usize
     }
 
     /// The word that [`Token::park_in_kernel`] sleeps on, for the wake.

@@ -41,6 +41,20 @@ impl<T: Linked> List<T> {
         self.len += 1;
     }
 
+    /// Puts `entry` before all others.
+    ///
+    /// # Safety
+    /// As [`push`](List::push).
+    pub(crate) unsafe fn push_front(&mut self, entry: *const T) {
+        // SAFETY: the caller's promise.
+        unsafe { (*entry).link().set(self.head) };
+        self.head = entry;
+        if self.tail.is_null() {
+            self.tail = entry;
+        }
+        self.len += 1;
+    }
+
     /// Takes the oldest entry out.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<*const T> {

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod flow;
+pub(crate) mod heap;
 pub(crate) mod idle;
 pub(crate) mod list;
 #[cfg(all(test, loom))]

@@ -68,6 +68,12 @@ impl Turns {
         }
     }
 
+    /// The next choice does not begin with the ring: there is something else to look at. Async-signal-safe.
+    #[inline]
+    pub(crate) fn hurry(&self) {
+        self.due.set(0);
+    }
+
     /// The order in which the choice at switch number `n` asks the queues.
     #[inline]
     pub(crate) fn order(&self, n: u64) -> [Source; 3] {

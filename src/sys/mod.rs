@@ -1,6 +1,7 @@
 //! The only users of system calls and libc beyond thread-local storage: thin, typed, without policy.
 #![allow(unsafe_code)]
 
+pub(crate) mod clock;
 pub(crate) mod futex;
 pub(crate) mod membarrier;
 pub(crate) mod memory;

@@ -1,5 +1,6 @@
 //! A POSIX timer that signals one kernel thread (timer_create(2), SIGEV_THREAD_ID).
 
+use super::clock;
 use super::raw::syscall4;
 use nix::errno::Errno;
 use std::time::Duration;
@@ -44,6 +45,17 @@ impl Timer {
         let (id, spec) = (self.id as usize, &raw const spec as usize);
         // SAFETY: the id is live, the spec is a local; a valid spec cannot fail.
         unsafe { syscall4(libc::SYS_timer_settime, id, 0, spec, 0) };
+    }
+
+    /// Arms the timer: once, when its clock says `at` nanoseconds or more. Zero disarms. Async-signal-safe.
+    pub(crate) fn set_at(&self, at: u64) {
+        let spec = libc::itimerspec {
+            it_interval: timespec(Duration::ZERO),
+            it_value: clock::timespec(at),
+        };
+        let (id, spec) = (self.id as usize, &raw const spec as usize);
+        // SAFETY: as in `set`.
+        unsafe { syscall4(libc::SYS_timer_settime, id, libc::TIMER_ABSTIME as usize, spec, 0) };
     }
 
     /// Disarms the timer. Async-signal-safe.

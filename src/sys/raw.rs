@@ -22,3 +22,31 @@ pub(crate) unsafe fn syscall4(nr: i64, a: usize, b: usize, c: usize, d: usize) -
     }
     ret
 }
+
+/// As [`syscall4`], with up to six arguments.
+///
+/// # Safety
+/// As the call itself.
+#[inline(always)]
+pub(crate) unsafe fn syscall6(
+    nr: i64,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> isize {
+    let ret;
+    // SAFETY: the caller's promise; the kernel clobbers rcx and r11 only.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") nr as isize => ret,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack)
+        );
+    }
+    ret
+}

@@ -1,6 +1,7 @@
 //! Plain kernel threads, where they take part: parking on a futex.
 
-use crate::protocol::token::Token;
+use crate::protocol::token::{Token, Unparking};
+use crate::sys::clock::Deadline;
 use crate::sys::futex;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -18,8 +19,15 @@ impl KernelThread {
         self.token.park_in_kernel(futex::wait);
     }
 
+    pub(crate) fn park_until(self: &Arc<KernelThread>, deadline: Option<Deadline>) {
+        self.token.park_in_kernel(|word, expected| match deadline {
+            Some(d) => futex::wait_until(word, expected, d),
+            None => futex::wait(word, expected),
+        });
+    }
+
     pub(crate) fn unpark(&self) {
-        if self.token.unpark() {
+        if self.token.unpark() != Unparking::Stored {
             futex::wake(self.token.word(), 1);
         }
     }

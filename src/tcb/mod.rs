@@ -24,7 +24,7 @@ use crate::tls::hot;
 use core::any::Any;
 use core::cell::{Cell, UnsafeCell};
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicU8, AtomicU64};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use identity::Identity;
 use stack::Stack;
 use state::{After, Outcome};
@@ -37,6 +37,9 @@ pub(crate) type Body = unsafe extern "C-unwind" fn(&Record);
 
 /// Bytes kept in the record for a closure and its result; larger ones are boxed.
 pub(crate) const PACKET: usize = 128;
+
+/// Tells a waiter in `target` from a record.
+const WAITER: usize = 1;
 
 /// See the module's documentation.
 #[repr(C, align(64))]
@@ -74,7 +77,7 @@ pub(crate) struct Record {
     pub drop_packet: Cell<Option<unsafe extern "C" fn(&Record)>>,
     /// The runtime (`runtime::Shared`).
     pub runtime: Cell<*const ()>,
-    /// What the thread waits for in a join.
+    /// What the thread waits for in a join; its waiter while it waits in the lot ([`Record::set_waiter`]).
     pub target: Cell<*const Record>,
     /// Called in the thread at its very end, with an argument (scopes).
     pub at_end: Cell<Option<(unsafe extern "C" fn(*const (), bool), *const ())>>,
@@ -130,6 +133,25 @@ impl Record {
     pub(crate) fn stack(&self) -> &'static Stack {
         // SAFETY: set at the spawn, taken at the end; stacks are never freed.
         unsafe { &*self.stack.get() }
+    }
+
+    /// The thread's waiter (`lot::Waiter`), while it waits in the lot; else null. From any thread, and stale at
+    /// once.
+    pub(crate) fn waiter(&self) -> *const () {
+        let p = self.target_word().load(Ordering::Acquire);
+        if p.addr() & WAITER != 0 { p.map_addr(|a| a & !WAITER) } else { core::ptr::null() }
+    }
+
+    /// The thread waits with this waiter; null: no longer.
+    #[inline(always)]
+    pub(crate) fn set_waiter(&self, waiter: *const ()) {
+        let tag = if waiter.is_null() { 0 } else { WAITER };
+        self.target_word().store(waiter.map_addr(|a| a | tag).cast_mut(), Ordering::Release);
+    }
+
+    fn target_word(&self) -> &AtomicPtr<()> {
+        // SAFETY: a live aligned pointer; who reads it from elsewhere does so through this too.
+        unsafe { AtomicPtr::from_ptr(self.target.as_ptr().cast()) }
     }
 
     /// Makes the stack's block the thread's: FS base, and the record that its hot words name.

@@ -12,10 +12,16 @@ pub(crate) enum After {
     Sliced,
     /// It was preempted: as above, after the tick's signal is unblocked.
     Preempted,
+    /// It was preempted for a sleeper whose time has come: it goes on before others of its kind.
+    Interrupted,
     /// It waits for `target` to end.
     Join,
     /// It parked.
     Park,
+    /// It waits in the lot, whose bucket stays locked until its stack has been left.
+    Wait,
+    /// It waits in the lot, and may have been woken before its stack was left.
+    Rest,
     /// It has ended.
     Exit,
     /// It has ended and its joiner is the one that runs now.

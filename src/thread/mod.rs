@@ -15,6 +15,7 @@ mod handle;
 mod join;
 mod packet;
 mod scope;
+mod sleep;
 pub(crate) mod spawn;
 
 pub use builder::Builder;
@@ -22,6 +23,7 @@ pub(crate) use builder::SharedRef;
 pub use handle::{Thread, ThreadId, current};
 pub use join::{Exited, JoinHandle};
 pub use scope::{Scope, ScopedJoinHandle, scope};
+pub use sleep::{park_timeout, sleep, sleep_until};
 
 use crate::worker::ops;
 

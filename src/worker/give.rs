@@ -41,8 +41,18 @@ fn share(w: &Worker) {
 
 /// To the queue of threads that used up their slice. Preemption is off.
 pub(crate) fn sliced(w: &Worker, r: &'static Record) {
+    w.shared().sliced.push(r);
+    see_to_ticks(w);
+}
+
+/// As [`sliced`], to the head: somebody urgent came in the middle of its slice.
+pub(crate) fn interrupted(w: &Worker, r: &'static Record) {
+    w.shared().sliced.push_front(r);
+    see_to_ticks(w);
+}
+
+fn see_to_ticks(w: &Worker) {
     let shared = w.shared();
-    shared.sliced.push(r);
     if !w.sole.get() {
         // While such threads wait, every busy worker must tick, or its thread would get more.
         for other in shared.workers().iter().filter(|o| o.site.ticker.is_off()) {

@@ -77,7 +77,8 @@ impl Worker {
 
     fn anything(&self) -> bool {
         let shared = self.shared();
-        shared.arrivals.any()
+        self.site.alarm.is_due()
+            || shared.arrivals.any()
             || shared.sliced.any()
             || shared.workers().iter().any(|w| w.ring.len() != 0)
     }
@@ -92,6 +93,11 @@ impl Shared {
     /// Wakes one sleeping worker; false if none slept. Async-signal-safe.
     pub(crate) fn wake_one(&self) -> bool {
         self.workers().iter().any(|w| self.idle.wake(&Linux, &w.sleep))
+    }
+
+    /// Wakes `w`; false if it did not sleep. Async-signal-safe.
+    pub(crate) fn wake(&self, w: &Worker) -> bool {
+        self.idle.wake(&Linux, &w.sleep)
     }
 
     /// Wakes all sleeping workers.

@@ -66,20 +66,37 @@ unsafe fn finish_rare(prev: &'static Record, w: &Worker) {
                 give::own(w, prev);
             }
         }
+        After::Wait => {
+            mark(prev, State::Blocked);
+            // SAFETY: its stack has been left, on this worker.
+            unsafe { crate::lot::left(prev) };
+        }
+        After::Rest => {
+            mark(prev, State::Blocked);
+            // SAFETY: as above.
+            if !unsafe { crate::lot::rest(prev) } {
+                mark(prev, State::Ready);
+                give::own(w, prev);
+            }
+        }
         After::Exit => exited(prev, w),
         After::Sliced => {
             mark(prev, State::Ready);
             give::sliced(w, prev);
         }
-        After::Preempted => {
+        After::Preempted | After::Interrupted => {
             // Not just the tick's signal: ppoll(2) and its like have a mask of their own in force while
             // they wait, and the frame holds the one that they put back.
             super::mask::usual(w);
             if w.trace.is_on() {
-                w.trace.switch(After::Preempted as u8, 0);
+                w.trace.switch(prev.after.get() as u8, 0);
             }
             mark(prev, State::Ready);
-            give::sliced(w, prev);
+            if prev.after.get() == After::Interrupted {
+                give::interrupted(w, prev);
+            } else {
+                give::sliced(w, prev);
+            }
         }
     }
 }

@@ -9,6 +9,7 @@
 //! switched to: [`finish`].
 #![allow(unsafe_code)]
 
+pub(crate) mod alarm;
 pub(crate) mod give;
 mod glue;
 mod idle;
@@ -19,6 +20,7 @@ mod pick;
 pub(crate) mod setxid;
 pub(crate) mod shared;
 pub(crate) mod start;
+pub(crate) mod wait;
 
 pub(crate) use life::finish;
 pub(crate) use life::reveille_finish;
@@ -34,7 +36,7 @@ use crate::slot::cache::Cache;
 use crate::tcb::Record;
 use crate::tcb::stack::Stack;
 use core::cell::{Cell, UnsafeCell};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// See the module's documentation. `site` is first: the handler knows only that part.
 #[repr(C)]
@@ -49,6 +51,10 @@ pub(crate) struct Worker {
     pub records: UnsafeCell<Cache<Record>>,
     /// Free stacks of the runtime's own class.
     pub stacks: UnsafeCell<Cache<Stack>>,
+    /// When the threads that wait here want to be woken at the latest.
+    pub deadlines: alarm::Deadlines,
+    /// The thread that runs, or the loop: a hint for other workers.
+    pub running: AtomicPtr<Record>,
     pub class: u32,
     /// The next thread id of this worker's block, and the end of the block.
     pub next_id: Cell<u64>,
@@ -139,6 +145,7 @@ fn dispatch(w: &Worker, prev: &Record, next: &Record) {
         ops::begin(w, next);
     }
     next.worker.set(core::ptr::from_ref(w).cast());
+    w.running.store(core::ptr::from_ref(next).cast_mut(), Ordering::Relaxed);
     w.site.switches.bump();
     if w.trace.is_on() {
         trace(w, prev, next);

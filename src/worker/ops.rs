@@ -2,9 +2,13 @@
 //!
 //! Each begins by switching preemption off and ends by beginning a slice.
 
+use super::wait::{Leaving, slowly};
 use super::{Worker, of, switch};
 use crate::context::x86_64::Next;
+use crate::lot::{self, Wait, What};
+use crate::protocol::token::Unparking;
 use crate::slot::pool;
+use crate::sys::clock::Deadline;
 use crate::tcb::state::{After, State};
 use crate::tcb::{Record, current};
 use crate::tls::{due, hot};
@@ -20,7 +24,10 @@ pub(crate) fn yield_now() -> bool {
 
 /// As [`yield_now`] for a thread whose slice is over: it waits among the sliced ones.
 pub(crate) fn give_way_sliced() {
-    let Some(me) = current::get() else { return };
+    let Some(me) = current::get() else {
+        // A kernel thread: a signal handler could not wake somebody at once.
+        return crate::lot::drain();
+    };
     // In a handler of the program's a tick is not honoured: its stack may be the worker's own, and its
     // sigreturn must happen on this worker. It stays pending.
     let here = 0u8;
@@ -61,18 +68,6 @@ fn give_way(me: &'static Record, after: After, what: &'static str) {
     unsafe { hot::begin_slice() };
 }
 
-/// A switch of a thread with a signal mask of its own: the mask stays with the thread.
-#[cold]
-#[inline(never)]
-fn slowly(me: &'static Record, w: &Worker, next: &'static Record) {
-    super::mask::leave(me, w);
-    // SAFETY: as in `give_way`.
-    unsafe { switch(w, me, next) };
-    super::mask::come_back(me);
-    // SAFETY: as in `give_way`.
-    unsafe { hot::begin_slice() };
-}
-
 /// Giving way or blocking with preemption switched off by the user.
 #[cold]
 #[inline(never)]
@@ -86,20 +81,7 @@ fn refuse(me: &Record, what: &'static str) {
 /// Leaves the worker until somebody makes the thread ready; `after` says who.
 #[inline(always)]
 fn block(me: &'static Record, after: After) {
-    if hot::off_count() != 0 {
-        crate::check::violation("a blocking call", "was made while preemption was switched off");
-    }
-    hot::off_from_on();
-    let w = of(me);
-    me.after.set(after);
-    let next = w.pick().unwrap_or_else(|| w.loop_record());
-    if me.slow.load(Ordering::Relaxed) != 0 {
-        return slowly(me, w, next);
-    }
-    // SAFETY: preemption is off, `after` set; `next` came out of a queue or is the resting loop.
-    unsafe { switch(w, me, next) };
-    // SAFETY: one level of `off`, runtime data no longer in use.
-    unsafe { hot::begin_slice() };
+    Leaving::begin(me).choose().go(after);
 }
 
 /// Waits until `target` has ended, in a reveille thread or on a kernel thread. The caller holds the
@@ -127,10 +109,23 @@ pub(crate) fn park(me: &'static Record) {
     }
 }
 
+/// As [`park`], until `deadline` at the latest.
+pub(crate) fn park_until(me: &'static Record, deadline: Option<Deadline>) {
+    if !me.token.try_take() {
+        let wait = Wait::on(me.token.key(), What::Event).until(deadline);
+        let _why = lot::park(wait, || me.token.enter_lot());
+        me.token.leave_lot();
+    }
+}
+
 /// Makes the token of `r` available. From any thread.
 pub(crate) fn unpark(r: &'static Record) {
-    if r.token.unpark() {
-        make_ready(r);
+    match r.token.unpark() {
+        Unparking::Stored => {}
+        Unparking::Rested => make_ready(r),
+        Unparking::InLot => {
+            lot::unpark_all(r.token.key(), 0);
+        }
     }
 }
 

@@ -21,6 +21,20 @@ impl Worker {
 
     #[inline(never)]
     fn pick_in_order(&self) -> Option<&'static Record> {
+        if self.site.alarm.take_due()
+            && let Some(r) = super::alarm::expire(self)
+        {
+            return Some(r);
+        }
+        let r = self.pick_by_turns();
+        // The alarm may have rung while the turns were being counted, and its hurry been lost.
+        if self.site.alarm.is_due() {
+            self.turns.hurry();
+        }
+        r
+    }
+
+    fn pick_by_turns(&self) -> Option<&'static Record> {
         let shared = self.shared();
         for source in self.turns.order(self.site.switches.get()) {
             let r = match source {

@@ -42,6 +42,13 @@ impl Queue {
         self.len.store(list.len(), Ordering::SeqCst);
     }
 
+    pub(crate) fn push_front(&self, r: &'static Record) {
+        let mut list = self.list.lock();
+        // SAFETY: as in `push`.
+        unsafe { list.push_front(r) };
+        self.len.store(list.len(), Ordering::SeqCst);
+    }
+
     pub(crate) fn pop(&self) -> Option<*const Record> {
         if !self.any() {
             return None;
@@ -146,6 +153,8 @@ impl Shared {
         for w in self.workers() {
             w.ring.clear();
             w.sleep.reset();
+            // SAFETY: the caller's promise.
+            unsafe { w.deadlines.after_fork() };
             w.started.set(0);
             w.ended.set(0);
         }
@@ -161,7 +170,9 @@ impl Shared {
             // Their blocks are off glibc's list of stacks (L1): given up, like those of the pool.
             // SAFETY: this is the worker's kernel thread, and no thread of it is at work on the cache.
             unsafe { *w.stacks.get() = crate::slot::cache::Cache::new() };
-            w.site.ticker.restart(w.site.signal, core::ptr::from_ref(w) as usize);
+            let address = core::ptr::from_ref(w) as usize;
+            w.site.ticker.restart(w.site.signal, address);
+            w.site.alarm.restart(w.site.signal, crate::preempt::handler::alarm_of(address));
         }
     }
 

@@ -168,6 +168,10 @@ pub(crate) fn prepare(w: &'static Worker, shared: &'static Shared) -> Result<Rea
         .ticker
         .start(w.site.signal, core::ptr::from_ref(w) as usize)
         .map_err(|e| Error::os("cannot create a worker's timer", e))?;
+    w.site
+        .alarm
+        .start(w.site.signal, crate::preempt::handler::alarm_of(core::ptr::from_ref(w) as usize))
+        .map_err(|e| Error::os("cannot create a worker's timers", e))?;
     Ok(Ready { old_stack })
 }
 
@@ -186,6 +190,7 @@ pub(crate) fn work(w: &'static Worker, ready: Ready) {
         );
     }
     w.site.ticker.stop();
+    w.site.alarm.stop();
     pool::put_stack(to.stack());
     to.state.store(State::Free as u8, Ordering::Relaxed);
     pool::put_record(to);

@@ -1,0 +1,204 @@
+//! Waiting, in a reveille thread and on a kernel thread.
+
+use super::waiter::{Waiter, What, Woken};
+use super::{Bucket, bucket_of};
+use crate::sys::clock::Deadline;
+use crate::sys::futex;
+use crate::tcb::state::After;
+use crate::tcb::{Record, current};
+use crate::tls::{due, hot};
+use crate::worker::{alarm, wait::Leaving};
+
+/// What to wait for, and how long.
+#[derive(Clone, Copy)]
+pub(crate) struct Wait {
+    pub key: usize,
+    pub what: What,
+    pub bits: u32,
+    /// Stands before those who wait already.
+    pub first: bool,
+    /// Kept with the waiter, for who finds it.
+    pub aux: usize,
+    pub deadline: Option<Deadline>,
+}
+
+impl Wait {
+    /// For any wake-up of `key`, without a deadline.
+    pub(crate) fn on(key: usize, what: What) -> Wait {
+        Wait { key, what, bits: !0, first: false, aux: 0, deadline: None }
+    }
+
+    pub(crate) fn until(self, deadline: Option<Deadline>) -> Wait {
+        Wait { deadline, ..self }
+    }
+
+    fn waiter(&self, record: *const Record) -> Waiter {
+        let waiter = Waiter::new(self.what, self.bits, record);
+        waiter.aux.set(self.aux);
+        waiter
+    }
+
+    /// # Safety
+    /// The bucket of the key is locked; the waiter stays where it is until it has been taken out.
+    #[inline(always)]
+    unsafe fn enter(&self, bucket: &Bucket, waiter: &Waiter) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.first {
+                bucket.queues.push_front(self.key, waiter);
+            } else {
+                bucket.queues.push(self.key, waiter);
+            }
+        }
+    }
+}
+
+/// Waits on `wait.key`, if `validate`, called with the key's queue locked and preemption off, says so.
+#[inline]
+pub(crate) fn park(wait: Wait, validate: impl FnOnce() -> bool) -> Woken {
+    match current::get() {
+        Some(me) => park_thread(me, &wait, validate),
+        None => park_kernel_thread(&wait, validate, || {}),
+    }
+}
+
+/// As [`park`]; `hook` runs after the waiter has been entered and before it rests, with preemption on in a
+/// reveille thread.
+#[inline]
+pub(crate) fn park_after(
+    wait: Wait,
+    validate: impl FnOnce() -> bool,
+    hook: impl FnOnce(),
+) -> Woken {
+    match current::get() {
+        Some(me) => park_thread_after(me, &wait, validate, hook),
+        None => park_kernel_thread(&wait, validate, hook),
+    }
+}
+
+#[inline]
+fn park_thread(me: &'static Record, wait: &Wait, validate: impl FnOnce() -> bool) -> Woken {
+    let waiter = wait.waiter(me);
+    let leaving = Leaving::begin(me);
+    let heap = wait.deadline.map(|d| alarm::add(me, &waiter, d));
+    let leaving = leaving.choose();
+    let bucket = bucket_of(wait.key);
+    bucket.lock();
+    if waiter.expired.get() || !validate() {
+        bucket.unlock();
+        leaving.stay();
+        if let Some(heap) = heap {
+            alarm::cancel(heap, &waiter);
+        }
+        return if waiter.expired.get() { Woken::TimedOut } else { Woken::Invalid };
+    }
+    // SAFETY: the bucket is locked; this frame lives until the waiter has been taken out and woken.
+    unsafe { wait.enter(bucket, &waiter) };
+    me.set_waiter((&raw const waiter).cast());
+    leaving.go(After::Wait);
+    finish(me, heap, &waiter)
+}
+
+#[inline]
+fn park_thread_after(
+    me: &'static Record,
+    wait: &Wait,
+    validate: impl FnOnce() -> bool,
+    hook: impl FnOnce(),
+) -> Woken {
+    let waiter = wait.waiter(me);
+    let leaving = Leaving::begin(me);
+    let heap = wait.deadline.map(|d| alarm::add(me, &waiter, d));
+    let bucket = bucket_of(wait.key);
+    bucket.lock();
+    if !validate() {
+        bucket.unlock();
+        leaving.stay();
+        if let Some(heap) = heap {
+            alarm::cancel(heap, &waiter);
+        }
+        return Woken::Invalid;
+    }
+    // SAFETY: as in `park_thread`.
+    unsafe { wait.enter(bucket, &waiter) };
+    me.set_waiter((&raw const waiter).cast());
+    bucket.unlock();
+    leaving.stay();
+    hook();
+    if !waiter.word.is_woken() {
+        let leaving = Leaving::begin(me).choose();
+        leaving.go(After::Rest);
+    }
+    finish(me, heap, &waiter)
+}
+
+#[inline(always)]
+fn finish(me: &'static Record, heap: Option<alarm::HeapOf>, waiter: &Waiter) -> Woken {
+    me.set_waiter(core::ptr::null());
+    if let Some(heap) = heap {
+        alarm::cancel(heap, waiter);
+    }
+    waiter.woken.get()
+}
+
+/// After [`park`]'s switch, on the other side: the thread of `prev` rests, and can be found.
+///
+/// # Safety
+/// Called by `worker::finish` for a record with `After::Wait`.
+#[inline(always)]
+pub(crate) unsafe fn left(prev: &Record) {
+    // SAFETY: both were set by `park_thread`; the waiter lives until the bucket is unlocked and longer.
+    unsafe {
+        let waiter = &*prev.waiter().cast::<Waiter>();
+        let bucket = bucket_of(waiter.key());
+        waiter.word.rest_locked();
+        bucket.unlock();
+    }
+}
+
+/// After [`park_after`]'s switch: the thread of `prev` rests, unless it has been woken: false.
+///
+/// # Safety
+/// Called by `worker::finish` for a record with `After::Rest`.
+#[must_use]
+#[inline(always)]
+pub(crate) unsafe fn rest(prev: &Record) -> bool {
+    // SAFETY: set by `park_thread_after`; the waiter lives until its thread goes on.
+    unsafe { (*prev.waiter().cast::<Waiter>()).word.rest() }
+}
+
+#[cold]
+fn park_kernel_thread(wait: &Wait, validate: impl FnOnce() -> bool, hook: impl FnOnce()) -> Woken {
+    let waiter = wait.waiter(core::ptr::null());
+    // A handler of the program's that interrupts this kernel thread sees that a bucket is locked.
+    hot::off();
+    let bucket = bucket_of(wait.key);
+    bucket.lock();
+    if !validate() {
+        bucket.unlock();
+        due::on();
+        return Woken::Invalid;
+    }
+    // SAFETY: as in `park_thread`.
+    unsafe { wait.enter(bucket, &waiter) };
+    bucket.unlock();
+    due::on();
+    hook();
+    if waiter.word.rest() {
+        let (word, parked) = waiter.word.sleep_on();
+        while !waiter.word.is_woken() {
+            match wait.deadline {
+                None => futex::wait(word, parked),
+                Some(d) if !d.is_over() => futex::wait_until(word, parked, d),
+                Some(_) => {
+                    // Either this takes the waiter out, or somebody has, and is about to wake it.
+                    let _resting = super::timed_out(&waiter);
+                    while !waiter.word.is_woken() {
+                        core::hint::spin_loop();
+                    }
+                }
+            }
+        }
+    }
+    waiter.woken.get()
+}

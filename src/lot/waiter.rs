@@ -1,0 +1,92 @@
+//! Somebody who waits: a node on its own stack, which lives until it has been woken.
+
+use super::queue::Links;
+use crate::protocol::waiting::WaitWord;
+use crate::sched::heap::Node;
+use crate::tcb::Record;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// Why somebody who waited goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Woken {
+    /// The check under the queue's lock said that there is nothing to wait for.
+    Invalid,
+    /// Somebody woke it, and passed this on.
+    Unparked(usize),
+    /// The deadline has passed.
+    TimedOut,
+    /// Kicked out, for this reason.
+    Kicked(u32),
+}
+
+/// What a waiter waits for, for reports: who can be asked for the holder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub(crate) enum What {
+    /// Anything.
+    #[default]
+    Event,
+    /// A mutex whose word is at the key: it names its owner (`sync::raw::mutex`).
+    Mutex,
+    /// A reader-writer lock.
+    RwLock,
+    /// A condition variable.
+    Condvar,
+    /// A semaphore.
+    Semaphore,
+    /// A channel.
+    Channel,
+    /// A `Once`.
+    Once,
+    /// A barrier.
+    Barrier,
+    /// Nothing but its deadline.
+    Sleep,
+}
+
+/// See the module's documentation. `timer` is first: the heap knows only that part.
+#[repr(C)]
+pub(crate) struct Waiter {
+    pub timer: Node,
+    /// The worker whose heap the deadline is in; null: it has none, or it has been taken out.
+    pub timed_by: Cell<*const ()>,
+    /// The deadline passed before the waiter was in a queue.
+    pub expired: Cell<bool>,
+    pub links: Links,
+    /// What it waits for; 0 while it stands in no queue. Written under the bucket's lock.
+    pub key: AtomicUsize,
+    /// A wake-up must have one of these.
+    pub bits: u32,
+    pub what: What,
+    /// For whoever finds it: a condition variable's waiter says which mutex it needs next.
+    pub aux: Cell<usize>,
+    pub word: WaitWord,
+    /// Written by who takes it out of the queue.
+    pub woken: Cell<Woken>,
+    /// The thread; null: a kernel thread, which sleeps on the word.
+    pub record: *const Record,
+}
+
+impl Waiter {
+    pub(crate) fn new(what: What, bits: u32, record: *const Record) -> Waiter {
+        Waiter {
+            timer: Node::new(),
+            timed_by: Cell::new(core::ptr::null()),
+            expired: Cell::new(false),
+            links: Links::new(),
+            key: AtomicUsize::new(0),
+            bits,
+            what,
+            aux: Cell::new(0),
+            word: WaitWord::new(),
+            woken: Cell::new(Woken::Invalid),
+            record,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn key(&self) -> usize {
+        self.key.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,6 @@
+//! Waiting for each other: `std::sync`'s names and meanings, for reveille threads and plain kernel threads on
+//! the same object. A reveille thread that waits gives its worker to others; a kernel thread sleeps in the
+//! kernel.
+#![allow(unsafe_code)]
+
+mod poison;
