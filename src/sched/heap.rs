@@ -157,7 +157,7 @@ fn alone(n: &Node) -> *const Node {
     n
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -84,20 +84,25 @@ unsafe fn finish_rare(prev: &'static Record, w: &Worker) {
             mark(prev, State::Ready);
             give::sliced(w, prev);
         }
-        After::Preempted | After::Interrupted => {
-            // Not just the tick's signal: ppoll(2) and its like have a mask of their own in force while
-            // they wait, and the frame holds the one that they put back.
-            super::mask::usual(w);
-            if w.trace.is_on() {
-                w.trace.switch(prev.after.get() as u8, 0);
-            }
-            mark(prev, State::Ready);
-            if prev.after.get() == After::Interrupted {
-                give::interrupted(w, prev);
-            } else {
-                give::sliced(w, prev);
-            }
-        }
+        After::Preempted | After::Interrupted => preempted(prev, w),
+    }
+}
+
+/// A tick took the worker away from the thread.
+#[inline]
+fn preempted(prev: &'static Record, w: &Worker) {
+    // Not just the tick's signal: ppoll(2) and its like have a mask of their own in force while
+    // they wait, and the frame holds the one that they put back.
+    super::mask::usual(w);
+    let after = prev.after.get();
+    if w.trace.is_on() {
+        w.trace.switch(after as u8, 0);
+    }
+    mark(prev, State::Ready);
+    if after == After::Interrupted {
+        give::interrupted(w, prev);
+    } else {
+        give::sliced(w, prev);
     }
 }
 
