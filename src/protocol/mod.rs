@@ -1,5 +1,6 @@
 //! The words by which threads wait for each other, each with its protocol as a small type.
 //!
+//! * [`mutex`]: a mutex in one word
 //! * [`token`]: park and unpark
 //! * [`join`]: the end of a thread, and who waits for it
 //! * [`waiting`]: waiting in a queue for anything else
@@ -11,6 +12,7 @@
 pub(crate) mod join;
 #[cfg(all(test, loom))]
 pub(crate) mod models;
+pub(crate) mod mutex;
 pub(crate) mod spin;
 pub(crate) mod token;
 pub(crate) mod waiting;

@@ -3,4 +3,11 @@
 //! kernel.
 #![allow(unsafe_code)]
 
+mod condvar;
+mod mutex;
 mod poison;
+pub mod raw;
+
+pub use condvar::{Condvar, WaitTimeoutResult};
+pub use mutex::{FairMutex, Mutex, MutexGuard};
+pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
