@@ -12,6 +12,8 @@
 pub(crate) mod join;
 #[cfg(all(test, loom))]
 pub(crate) mod models;
+#[cfg(all(test, loom))]
+mod models_mutex;
 pub(crate) mod mutex;
 pub(crate) mod spin;
 pub(crate) mod token;
