@@ -283,7 +283,9 @@ fn loom_mutex_forgets_who_enters_unseen() {
                     return;
                 }
                 // Not one step with `enter`.
-                let _token = world.lot.park(ME[1], false, || true);
+                if world.lot.park(ME[1], false, || true) == Some(Token::Coming) {
+                    world.lock(ME[1], true);
+                }
                 world.unlock(ME[1], false);
             }
         });
