@@ -315,3 +315,24 @@ fn unlocking_what_is_not_held_panics() {
     let text = e.downcast_ref::<&str>().copied().unwrap_or_default();
     assert!(text.contains("does not hold"), "{text}");
 }
+
+#[test]
+fn a_reentrant_lock_is_its_owners() {
+    use reveille::sync::ReentrantLock;
+    use std::cell::Cell;
+    on_each("reentrant", |rt| {
+        let lock = ReentrantLock::new((Cell::new(0u64), Cell::new(0u64)));
+        among_hogs(rt, 6, 5000, |i, n| {
+            let outer = lock.lock();
+            outer.0.set(outer.0.get() + 1);
+            if (i as u64 + n) % 8 == 0 {
+                thread::yield_now();
+            }
+            let inner = lock.try_lock().expect("it is this thread's");
+            drop(outer);
+            inner.1.set(inner.1.get() + 1);
+            assert_eq!(inner.0.get(), inner.1.get(), "somebody is inside");
+        });
+        assert_eq!(lock.into_inner().0.get(), 6 * 5000 * factor());
+    });
+}

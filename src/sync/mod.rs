@@ -7,7 +7,9 @@ mod condvar;
 mod mutex;
 mod poison;
 pub mod raw;
+mod reentrant;
 
 pub use condvar::{Condvar, WaitTimeoutResult};
 pub use mutex::{FairMutex, Mutex, MutexGuard};
+pub use reentrant::{ReentrantLock, ReentrantLockGuard};
 pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};

@@ -4,7 +4,7 @@
 pub(crate) mod condvar;
 pub(crate) mod deadlock;
 pub(crate) mod mutex;
-mod owner;
+pub(crate) mod owner;
 
 pub use condvar::RawCondvar;
 pub use mutex::{RawFairMutex, RawMutex};
