@@ -16,6 +16,7 @@ use crate::stats::{RuntimeStats, Slice, WorkerStats};
 use crate::sys::membarrier;
 use crate::thread::{self, JoinHandle};
 use crate::trace::Trace;
+use crate::waiting::Waiting;
 use crate::worker::shared::Settings;
 use crate::worker::{self, Shared, Worker};
 use core::cell::{Cell, UnsafeCell};
@@ -232,6 +233,46 @@ impl Runtime {
             steals: w.steals.get(),
         };
         RuntimeStats { workers: self.shared.0.workers().iter().map(|w| of(w)).collect() }
+    }
+
+    /// The threads that wait for something, and for what.
+    ///
+    /// # Examples
+    /// ```
+    /// let rt = reveille::Runtime::new()?;
+    /// assert!(rt.waiting().is_empty());
+    /// # Ok::<(), reveille::Error>(())
+    /// ```
+    #[must_use]
+    pub fn waiting(&self) -> Vec<Waiting> {
+        crate::waiting::of(self.shared.0)
+    }
+
+    /// If threads are left, and all of them wait for something without a limit, so that none goes on
+    /// unless something outside the runtime wakes it: who waits for what. Print this when a program hangs.
+    ///
+    /// # Examples
+    /// A thread that waits for what nobody will send:
+    /// ```
+    /// let rt = reveille::Runtime::new()?;
+    /// let stuck = rt.spawn(reveille::thread::park);
+    /// let waiting = loop {
+    ///     if let Some(waiting) = rt.stalled() {
+    ///         break waiting;
+    ///     }
+    /// };
+    /// assert!(waiting[0].to_string().ends_with("is parked"));
+    /// stuck.thread().unpark();
+    /// # stuck.join().unwrap();
+    /// # Ok::<(), reveille::Error>(())
+    /// ```
+    #[must_use]
+    pub fn stalled(&self) -> Option<Vec<Waiting>> {
+        let shared = self.shared.0;
+        let before = shared.stillness()?;
+        let waiting = self.waiting();
+        let all = waiting.len() as u64 == shared.running() && !waiting.iter().any(|w| w.timed);
+        (all && !waiting.is_empty() && shared.stillness() == Some(before)).then_some(waiting)
     }
 
     /// The time slices recorded since the last call, if [`Builder::record_slices`] asked for it.

@@ -176,6 +176,15 @@ impl Shared {
         }
     }
 
+    /// If no thread runs or is ready: a number that changes when one has been.
+    pub(crate) fn stillness(&self) -> Option<u64> {
+        let quiet = self.workers().iter().all(|w| w.sleep.is_asleep() && w.ring.len() == 0)
+            && !self.arrivals.any()
+            && !self.sliced.any();
+        let switches = || self.workers().iter().map(|w| w.site.switches.get()).sum();
+        quiet.then(switches)
+    }
+
     /// Nothing new will be started from outside; workers end when the last thread has.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
