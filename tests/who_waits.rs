@@ -105,7 +105,7 @@ fn waits_that_are_kicked_go_on() {
         let m = Mutex::new((0u64, 0u64));
         let cv = Condvar::new();
         let (stop, kicks) = (AtomicBool::new(false), AtomicU64::new(0));
-        rt.run(|| {
+        let round = || {
             thread::scope(|s| {
                 let n = 2000 * factor();
                 let threads: Vec<_> = (0..6)
@@ -146,9 +146,13 @@ fn waits_that_are_kicked_go_on() {
                 threads.into_iter().for_each(|t| t.join().unwrap());
                 stop.store(true, SeqCst);
             });
-        });
+            stop.store(false, SeqCst);
+        };
+        while kicks.load(SeqCst) < 100 {
+            rt.run(round);
+            progress(0);
+        }
         let (made, taken) = m.into_inner().unwrap();
         assert_eq!(made, taken);
-        assert!(kicks.load(SeqCst) > 0, "nobody was kicked");
     });
 }
