@@ -106,7 +106,7 @@ unsafe fn on_tick(record: &Record, site: &Site, precise: bool, uc: *mut libc::uc
     // SAFETY: the frame is the kernel's.
     let Ok(frame) = (unsafe { FrameRef::new(uc, Checks::Delivered) }) else { return };
     let rsp = frame.greg(libc::REG_RSP) as usize;
-    let (stack_lo, stack_hi) = site.signal_stack.get();
+    let rip = frame.greg(libc::REG_RIP);
     let place = place_for(record, rsp, frame.xstate_len());
     let known_mask = if record.slow.load(Ordering::Relaxed) == 0 {
         site.usual_mask.get()
@@ -116,8 +116,8 @@ unsafe fn on_tick(record: &Record, site: &Site, precise: bool, uc: *mut libc::uc
     let snapshot = Snapshot {
         in_thread: site.loop_record.get() != record.as_ptr(),
         off: hot::off_count(),
-        on_signal_stack: (stack_lo..stack_hi).contains(&rsp),
-        in_window: in_resume_window(frame.greg(libc::REG_RIP)),
+        on_signal_stack: site.on_signal_stack(rsp),
+        in_window: in_resume_window(rip) || super::action::is_returning(rip),
         foreign_mask: frame.sigmask() != known_mask,
         fresh,
         waiting: waits.fresh || waits.sliced,
@@ -189,11 +189,15 @@ fn place_for(record: &Record, rsp: usize, xstate_len: usize) -> usize {
     if own && rsp - lo < RED_ZONE + RESUME_WORDS {
         return 0;
     }
+    let spare_end = lo - crate::sys::memory::PAGE;
+    if (record.stack().spare.get()..spare_end).contains(&rsp) {
+        // A handler of the program's that interrupted the resume of a thread saved there.
+        return 0;
+    }
     let room = RED_ZONE + RESUME_WORDS + size + size_of::<Rest>() + BELOW + 64;
     if own && rsp - lo > room {
         (rsp - RED_ZONE - RESUME_WORDS - size) & !63
     } else {
-        let spare_end = lo - crate::sys::memory::PAGE;
         (spare_end - size) & !63
     }
 }

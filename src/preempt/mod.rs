@@ -3,6 +3,7 @@
 //! * `site`: what the handler knows of the worker it interrupts
 //! * `ticker`: when ticks come
 //! * `handler`: the signal handler
+//! * `action`: the program's own handlers, and the way back from them
 //! * `overflow`: the guard page
 //! * `decide`: whether to switch, as a pure function
 //! * `guard`: [`disable`] and [`checkpoint`]
@@ -12,6 +13,7 @@
 #![doc = include_str!("../../docs/preemption.md")]
 #![allow(unsafe_code)]
 
+mod action;
 mod decide;
 pub(crate) mod floor;
 mod guard;

@@ -27,12 +27,11 @@ pub(crate) fn give_way_sliced() {
     let in_handler = {
         hot::off();
         let site = &of(me).site;
-        let (lo, hi) = site.signal_stack.get();
         let known = match me.slow.load(Ordering::Relaxed) {
             0 => site.usual_mask.get(),
             _ => me.mask.get(),
         };
-        let in_handler = (lo..hi).contains(&(&raw const here as usize))
+        let in_handler = site.on_signal_stack(&raw const here as usize)
             || crate::sys::signal::current_mask() != known;
         let _due = hot::on();
         in_handler

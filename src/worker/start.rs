@@ -146,7 +146,8 @@ pub(crate) fn prepare(w: &'static Worker, shared: &'static Shared) -> Result<Rea
     // SAFETY: the reservation is never freed and only this kernel thread uses it.
     let old_stack = unsafe { signal::set_signal_stack(lo as *mut u8, len) }
         .map_err(|e| Error::os("cannot set a worker's signal stack", e))?;
-    w.site.signal_stack.set((lo, lo + len));
+    w.site.signal_stack_lo.set(lo);
+    w.site.signal_stack_len.set(len);
     let loop_record = pool::record()?;
     let stack = pool::stack(shared.class)?;
     // SAFETY: nobody runs on the stack.
