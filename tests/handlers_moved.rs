@@ -17,6 +17,7 @@ use support::*;
 unsafe extern "C" {
     fn signal(signo: c_int, handler: usize) -> usize;
     fn __sysv_signal(signo: c_int, handler: usize) -> usize;
+    fn sigset(signo: c_int, handler: usize) -> usize;
     fn siginterrupt(signo: c_int, interrupt: c_int) -> c_int;
     fn backtrace(addresses: *mut usize, most: c_int) -> c_int;
 }
@@ -229,6 +230,16 @@ fn signal_and_its_kin() {
         assert_eq!(signal(libc::SIGUSR2, libc::SIG_ERR), libc::SIG_ERR);
         assert_eq!(signal(0, handler), libc::SIG_ERR);
         assert_eq!(siginterrupt(99, 1), -1);
+        const SIG_HOLD: usize = 2;
+        assert_eq!(sigset(libc::SIGUSR2, handler), libc::SIG_DFL);
+        assert_eq!(now(), (0, 0));
+        assert_eq!(sigset(libc::SIGUSR2, SIG_HOLD), handler);
+        let ended = ENDED.load(SeqCst);
+        libc::raise(libc::SIGUSR2);
+        assert_eq!(ENDED.load(SeqCst), ended, "held");
+        assert_eq!(sigset(libc::SIGUSR2, handler), SIG_HOLD);
+        assert_eq!(ENDED.load(SeqCst), ended + 1, "let go");
+        assert_eq!(sigset(libc::SIGUSR2, libc::SIG_DFL), handler);
     }
 }
 

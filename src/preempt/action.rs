@@ -102,18 +102,20 @@ pub unsafe extern "C" fn sigaction(
     }
 }
 
-/// The old handler, or SIG_ERR with `errno` set.
-fn install(signo: c_int, handler: usize, flags: c_int, mask: KernelSet) -> usize {
-    if handler == libc::SIG_ERR {
+/// Installs `handler`, if given. The old one, or SIG_ERR with `errno` set.
+pub(crate) fn replace(
+    signo: c_int,
+    handler: Option<usize>,
+    flags: c_int,
+    mask: KernelSet,
+) -> usize {
+    if handler == Some(libc::SIG_ERR) {
         return fail(libc::EINVAL) as usize;
     }
-    let new = KernelAction { handler, flags: flags as u64, restorer: 0, mask };
-    match change(signo, Some(new)) {
+    let new = |handler| KernelAction { handler, flags: flags as u32 as u64, restorer: 0, mask };
+    match change(signo, handler.map(new)) {
         Ok(was) => was.handler,
-        Err(e) => {
-            fail(e);
-            libc::SIG_ERR
-        }
+        Err(e) => fail(e) as usize,
     }
 }
 
@@ -128,7 +130,7 @@ pub unsafe extern "C" fn signal(signo: c_int, handler: usize) -> usize {
     }
     let set = signal::set_of(signo);
     let restart = INTERRUPTS.load(Ordering::Relaxed) & set == 0;
-    install(signo, handler, if restart { libc::SA_RESTART } else { 0 }, set)
+    replace(signo, Some(handler), if restart { libc::SA_RESTART } else { 0 }, set)
 }
 
 /// Another name of [`signal`].
@@ -157,7 +159,7 @@ pub unsafe extern "C" fn ssignal(signo: c_int, handler: usize) -> usize {
 /// As there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sysv_signal(signo: c_int, handler: usize) -> usize {
-    install(signo, handler, libc::SA_RESETHAND | libc::SA_NODEFER, 0)
+    replace(signo, Some(handler), libc::SA_RESETHAND | libc::SA_NODEFER, 0)
 }
 
 /// What `signal` is in programs that ask for strict standards only.

@@ -13,7 +13,7 @@
 #![doc = include_str!("../../docs/preemption.md")]
 #![allow(unsafe_code)]
 
-mod action;
+pub(crate) mod action;
 mod decide;
 pub(crate) mod floor;
 mod guard;
