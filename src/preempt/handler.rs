@@ -10,11 +10,11 @@
 //! [`FrameRef`] refuse is left alone; a thread that was switched never returns through `sigreturn`.
 
 use super::decide::{Decision, Snapshot, decide};
+use super::pass_on::pass_on;
 use super::site::Site;
 use crate::context::preempted;
 use crate::context::x86_64::{RED_ZONE, RESUME_WORDS, Rest, in_resume_window, reveille_leave};
 use crate::context::{Checks, FrameRef};
-use crate::sys::signal;
 use crate::tcb::Record;
 use crate::tcb::state::After;
 use crate::tls::hot;
@@ -46,7 +46,9 @@ extern "C" fn on_signal(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_voi
         return;
     }
     // SAFETY: the kernel passes a live siginfo.
-    let Some(value) = (unsafe { ours(info) }) else { return pass_on(signo, info, uc) };
+    let Some(value) = (unsafe { ours(info) }) else {
+        return pass_on(&PREVIOUS[signo as usize], signo, info, uc);
+    };
     // SAFETY: the word is null or this thread's record, which is never freed.
     if let Some(record) = unsafe { hot::record().cast::<Record>().as_ref() } {
         let site = record.worker.get().cast::<Site>();
@@ -199,38 +201,5 @@ fn place_for(record: &Record, rsp: usize, xstate_len: usize) -> usize {
         (rsp - RED_ZONE - RESUME_WORDS - size) & !63
     } else {
         (spare_end - size) & !63
-    }
-}
-
-/// Hands a signal that is not a tick to whoever had it before.
-#[cold]
-fn pass_on(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void) {
-    pass_on_to(PREVIOUS[signo as usize].load(Ordering::Acquire), signo, info, uc);
-}
-
-/// Does with a signal what the kernel would have done with the action at `old` in force.
-pub(super) fn pass_on_to(old: usize, signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void) {
-    // SAFETY: null or a saved action, which is never freed.
-    let Some(old) = (unsafe { (old as *const libc::sigaction).as_ref() }) else { return };
-    match old.sa_sigaction {
-        libc::SIG_IGN => {}
-        // The default action of these two is to do nothing: our handler stays.
-        libc::SIG_DFL if signo == libc::SIGURG || signo == libc::SIGWINCH => {}
-        libc::SIG_DFL => {
-            let _ = signal::restore(signo, old);
-            // SAFETY: sends the signal again; it is delivered, with the default action, on return.
-            unsafe { libc::raise(signo) };
-        }
-        f if old.sa_flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: with SA_SIGINFO the handler has this type.
-            let f: signal::Handler = unsafe { core::mem::transmute::<usize, signal::Handler>(f) };
-            f(signo, info, uc);
-        }
-        f => {
-            // SAFETY: without SA_SIGINFO the handler has this type.
-            let f: extern "C" fn(c_int) =
-                unsafe { core::mem::transmute::<usize, extern "C" fn(c_int)>(f) };
-            f(signo);
-        }
     }
 }

@@ -5,6 +5,7 @@
 //! * `handler`: the signal handler
 //! * `action`: the program's own handlers, and the way back from them
 //! * `overflow`: the guard page
+//! * `pass_on`: signals that are somebody else's
 //! * `decide`: whether to switch, as a pure function
 //! * `guard`: [`disable`] and [`checkpoint`]
 //!
@@ -20,6 +21,7 @@ mod guard;
 pub(crate) mod handler;
 mod install;
 pub(crate) mod overflow;
+mod pass_on;
 pub(crate) mod site;
 pub(crate) mod ticker;
 
