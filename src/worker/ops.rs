@@ -49,6 +49,10 @@ fn give_way(me: &'static Record, after: After, what: &'static str) {
     hot::off_from_on();
     let w = of(me);
     if let Some(next) = w.pick() {
+        if matches!(after, After::Sliced) {
+            w.site.preemptions.bump();
+            me.preemptions.fetch_add(1, Ordering::Relaxed);
+        }
         me.after.set(after);
         if me.slow.load(Ordering::Relaxed) != 0 {
             return slowly(me, w, next);
