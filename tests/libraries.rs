@@ -226,6 +226,79 @@ fn another_library_in_the_room_of_one_while_threads_end() {
     });
 }
 
+/// Ends the child of a fork at once when a thread of it fails: nobody else would.
+struct EndsChild;
+
+impl Drop for EndsChild {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(1) };
+        }
+    }
+}
+
+/// In the child of a fork: variables of libraries opened before and after there are threads.
+fn libraries_in_child(paths: &[std::path::PathBuf; 2]) {
+    const N: usize = 40;
+    let first = Tls::of(&Lib::open(&paths[0], libc::RTLD_NOW));
+    let second = std::sync::OnceLock::<Tls>::new();
+    let alive = AtomicUsize::new(0);
+    thread::scope(|s| {
+        for _ in 0..N {
+            s.spawn(|| {
+                let _ends = EndsChild;
+                first.use_it("opened before the threads");
+                alive.fetch_add(1, SeqCst);
+                while second.get().is_none() {
+                    thread::yield_now();
+                }
+                second.get().unwrap().use_it("opened among the threads");
+            });
+        }
+        while alive.load(SeqCst) < N {
+            thread::yield_now();
+        }
+        let _ = second.set(Tls::of(&Lib::open(&paths[1], libc::RTLD_NOW)));
+    });
+    let both = [first, *second.get().unwrap()];
+    for _ in 0..N {
+        thread::spawn(move || both.iter().for_each(|t| t.use_it("opened long ago")))
+            .join()
+            .unwrap();
+    }
+}
+
+/// Guards that a fork child gives up the stacks in its worker's cache: their blocks are not on glibc's list any
+/// more, so a library that is opened later would find its variables zero there.
+#[test]
+fn libraries_opened_in_the_child_of_a_fork() {
+    let path = clib::library("tls.c", &["-ftls-model=initial-exec"]);
+    let paths = [clib::copy_of(&path), clib::copy_of(&path)];
+    on_each("fork", |rt| {
+        // Every worker has stacks to give.
+        in_crowds(rt, 100, 2, || ());
+        for _ in 0..4 {
+            let status = rt.run(|| {
+                // SAFETY: the child goes on as this thread, on a runtime of its own.
+                let pid = unsafe { libc::fork() };
+                assert!(pid >= 0);
+                if pid == 0 {
+                    let _ends = EndsChild;
+                    libraries_in_child(&paths);
+                    // SAFETY: ends the child.
+                    unsafe { libc::_exit(0) };
+                }
+                let mut status = 0;
+                // SAFETY: the status is a local.
+                while unsafe { libc::waitpid(pid, &mut status, 0) } != pid {}
+                status
+            });
+            assert_eq!(status, 0, "in the child");
+        }
+    });
+}
+
 /// In front of libc's function that gives a new block its variables: afterwards, once, calls what it is told.
 const ALLOCATE: &str = "#define _GNU_SOURCE
 #include <dlfcn.h>
