@@ -319,7 +319,7 @@ fn the_end_of_a_guard_forgets_no_tick() {
 extern "C" fn on_ud2(_: c_int, _: *mut libc::siginfo_t, uc: *mut c_void) {
     // SAFETY: the kernel's frame; the flag is set with the handler installed, the red zone stepped over.
     unsafe {
-        *(&raw mut (*uc.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize]) += 2;
+        (*uc.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] += 2;
         std::arch::asm!(
             "lea rsp, [rsp - 128]",
             "pushfq",

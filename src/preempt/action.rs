@@ -77,11 +77,12 @@ pub unsafe extern "C" fn sigaction(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> c_int {
-    // SAFETY: the caller's promise; the kernel's set is the first word of libc's.
+    // SAFETY: the caller's promise.
     let new = unsafe { new.as_ref() }.map(|a| KernelAction {
         handler: a.sa_sigaction,
         flags: u64::from(a.sa_flags as u32),
         restorer: 0,
+        // SAFETY: the kernel's set is the first word of libc's.
         mask: unsafe { (&raw const a.sa_mask).cast::<KernelSet>().read() },
     });
     match change(signo, new) {
