@@ -25,7 +25,7 @@ mod error;
 #[cfg(not(loom))]
 mod fork;
 #[cfg(not(loom))]
-mod lock;
+pub mod lock;
 #[cfg(not(loom))]
 pub mod preempt;
 mod prim;
@@ -37,6 +37,8 @@ mod sched;
 mod slot;
 #[cfg(not(loom))]
 mod stats;
+#[cfg(not(loom))]
+pub mod sync;
 #[cfg(not(loom))]
 mod sys;
 #[cfg(not(loom))]

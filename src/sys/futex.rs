@@ -25,7 +25,12 @@ pub(crate) fn wait_timeout(word: &AtomicU32, expected: u32, timeout: core::time:
 
 /// Wakes at most `n` sleepers of `word`. Async-signal-safe.
 pub(crate) fn wake(word: &AtomicU32, n: i32) {
+    wake_address(word, n);
+}
+
+/// As [`wake`], where the word may be gone already: then sleepers of whatever is there now wake for nothing.
+pub(crate) fn wake_address(word: *const AtomicU32, n: i32) {
     let op = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
     // SAFETY: the kernel only uses the address as a key.
-    unsafe { syscall4(libc::SYS_futex, word.as_ptr() as usize, op, n as usize, 0) };
+    unsafe { syscall4(libc::SYS_futex, word as usize, op, n as usize, 0) };
 }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod futex;
+pub(crate) mod futex_pair;
 pub(crate) mod membarrier;
 pub(crate) mod memory;
 pub(crate) mod posix_timer;

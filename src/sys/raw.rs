@@ -22,3 +22,24 @@ pub(crate) unsafe fn syscall4(nr: i64, a: usize, b: usize, c: usize, d: usize) -
     }
     ret
 }
+
+/// A system call with six arguments.
+///
+/// # Safety
+/// As the call itself.
+#[inline(always)]
+pub(crate) unsafe fn syscall6(nr: i64, args: [usize; 6]) -> isize {
+    let ret;
+    // SAFETY: as in `syscall4`.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") nr as isize => ret,
+            in("rdi") args[0], in("rsi") args[1], in("rdx") args[2],
+            in("r10") args[3], in("r8") args[4], in("r9") args[5],
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack)
+        );
+    }
+    ret
+}
