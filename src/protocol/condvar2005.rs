@@ -36,7 +36,7 @@ pub enum How {
     Plain,
     /// Moves to the mutex if that is held, else to `inner`.
     Requeue,
-    /// Wakes and releases `inner` in one step.
+    /// Moves to the mutex if that is held, else wakes and releases `inner` in one step.
     WakeOp,
 }
 
@@ -164,21 +164,16 @@ impl CondWords {
 
     pub(crate) fn notify_one(&self, how: How, kernel: &impl System) {
         let Some(seq) = self.announce(kernel) else { return };
-        match how {
-            How::Plain => self.wake(kernel, 1),
-            How::WakeOp => {
-                if !kernel.wake_and_release(&self.seq, self.inner.word()) {
-                    self.wake(kernel, 1);
-                }
-            }
-            How::Requeue => {
-                let mutex = kernel.mutex(self.mutex.load(Ordering::Relaxed));
-                if mutex.announce_sleeper() {
-                    self.move_to(kernel, seq, 1, mutex);
-                } else {
-                    self.move_to_inner(kernel, seq);
-                }
-            }
+        if how == How::Plain {
+            return self.wake(kernel, 1);
+        }
+        let mutex = kernel.mutex(self.mutex.load(Ordering::Relaxed));
+        if mutex.announce_sleeper() {
+            self.move_to(kernel, seq, 1, mutex);
+        } else if how == How::Requeue {
+            self.move_to_inner(kernel, seq);
+        } else if !kernel.wake_and_release(&self.seq, self.inner.word()) {
+            self.wake(kernel, 1);
         }
     }
 

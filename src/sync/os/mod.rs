@@ -15,7 +15,10 @@
 //! |---|---|---|
 //! | [`Plain`] | FUTEX_WAKE of one under the inner lock, then unlock | the same of all: they run into the inner lock and then into the mutex |
 //! | [`Requeue`] | FUTEX_CMP_REQUEUE of one to the mutex's word if the mutex is held, else to the inner lock's; unlocking wakes it | all to the mutex's word; each unlock wakes the next |
-//! | [`WakeOp`] | FUTEX_WAKE_OP: wakes one, releases the inner lock and wakes a thread that wants it, in one system call | as `Requeue` |
+//! | [`WakeOp`] | as `Requeue` if the mutex is held, else FUTEX_WAKE_OP: wakes one, releases the inner lock and wakes a thread that wants it, in one system call | as `Requeue` |
+//!
+//! The original of the third, in the glibc of 2005, did FUTEX_WAKE_OP with the mutex held as well; the woken thread ran
+//! into the mutex then, which is the same fault one lock further. Here each generation keeps what the one before had.
 //!
 //! Unlocking *before* the wake would cure the fault without help from the kernel. POSIX forbids it where a woken
 //! thread may destroy the condvar that the notifier is about to name to the kernel; a Rust reference outlives the
