@@ -2,7 +2,7 @@
 //!
 //! * [`token`]: park and unpark
 //! * [`join`]: the end of a thread, and who waits for it
-//! * [`spin`]: a lock held for a few instructions
+//! * [`spin`], [`owned`]: locks held for a few instructions
 //! * [`futex_lock`], [`condvar2005`]: mutex and condvar of kernel threads
 //!
 //! Nothing here blocks or wakes: a transition *says* what its caller has to do (`#[must_use]`), because
@@ -15,5 +15,6 @@ pub(crate) mod futex_lock;
 pub(crate) mod join;
 #[cfg(all(test, loom))]
 pub(crate) mod models;
+pub(crate) mod owned;
 pub(crate) mod spin;
 pub(crate) mod token;

@@ -13,7 +13,7 @@ pub(crate) mod give;
 mod glue;
 mod idle;
 mod life;
-mod mask;
+pub(crate) mod mask;
 pub(crate) mod ops;
 mod pick;
 pub(crate) mod setxid;
