@@ -8,9 +8,11 @@
 mod support;
 
 use reveille::lock::{HandlerLock, ProcessLock, SignalLock};
-use reveille::{preempt, thread};
+use reveille::{Runtime, preempt, thread};
+use std::collections::BTreeSet;
 use std::ffi::{c_int, c_void};
 use std::hint::spin_loop;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use support::*;
 
@@ -37,8 +39,9 @@ impl Pair {
 static PROCESS: ProcessLock<Pair> = ProcessLock::new(Pair::new());
 static HANDLER: HandlerLock<Pair> = HandlerLock::new(Pair::new());
 static SIGNAL: SignalLock<Pair> = SignalLock::new(Pair::new());
-/// How often the handler ran, and how often it did without a lock.
+/// How often the handler began and ended, and how often it did without the lock that it can do without.
 static HANDLED: AtomicU64 = AtomicU64::new(0);
+static FINISHED: AtomicU64 = AtomicU64::new(0);
 static WITHOUT: AtomicU64 = AtomicU64::new(0);
 
 extern "C" fn on_usr1(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
@@ -47,6 +50,19 @@ extern "C" fn on_usr1(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
     match HANDLER.try_lock() {
         Some(mut pair) => pair.step(),
         None => drop(WITHOUT.fetch_add(1, SeqCst)),
+    }
+    FINISHED.fetch_add(1, SeqCst);
+}
+
+/// Handlers so far and the steps that `SIGNAL` has seen, at a time when no handler runs.
+fn at_rest() -> (u64, u64) {
+    loop {
+        let (finished, begun) = (FINISHED.load(SeqCst), HANDLED.load(SeqCst));
+        let steps = SIGNAL.lock().0;
+        if finished == begun && HANDLED.load(SeqCst) == begun {
+            return (begun, steps);
+        }
+        std::thread::yield_now();
     }
 }
 
@@ -60,15 +76,19 @@ fn install(handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void), fla
     }
 }
 
-/// A timer that sends SIGUSR1 to the process, to whichever of its threads is at hand.
+/// A timer that sends SIGUSR1 to a kernel thread.
 struct Storm(libc::timer_t);
 
+// SAFETY: the id of a timer is good in the whole process.
+unsafe impl Send for Storm {}
+
 impl Storm {
-    fn begin() -> Storm {
+    fn on(tid: i32) -> Storm {
         // SAFETY: live places; valid values.
         unsafe {
             let mut event: libc::sigevent = std::mem::zeroed();
-            event.sigev_notify = libc::SIGEV_SIGNAL;
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_notify_thread_id = tid;
             event.sigev_signo = libc::SIGUSR1;
             let mut timer = std::ptr::null_mut();
             assert_eq!(libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer), 0);
@@ -78,6 +98,22 @@ impl Storm {
             Storm(timer)
         }
     }
+
+    /// On each worker of a runtime, and on the calling kernel thread.
+    fn everywhere(rt: &Runtime, workers: usize) -> Vec<Storm> {
+        let tids = Mutex::new(BTreeSet::from([tid()]));
+        while tids.lock().unwrap().len() < workers + 1 {
+            until_preempted(rt, 4, 1, |_, _| {
+                tids.lock().unwrap().insert(tid());
+            });
+        }
+        tids.into_inner().unwrap().into_iter().map(Storm::on).collect()
+    }
+}
+
+fn tid() -> i32 {
+    // SAFETY: no arguments.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
 impl Drop for Storm {
@@ -107,11 +143,13 @@ fn is_all(mask: u64, except: u64) -> bool {
 }
 
 fn storm_with_handlers(flags: c_int, name: &str) {
-    install(on_usr1, flags);
+    let workers = AtomicU64::new(0);
     on_each(name, |rt| {
-        let (handled, before) = (HANDLED.load(SeqCst), SIGNAL.lock().0);
-        let steps = AtomicU64::new(0);
-        let steps_of_a_thread = || {
+        install(on_usr1, flags);
+        let workers = workers.fetch_add(1, SeqCst) as usize + 1;
+        let (handled, before) = at_rest();
+        let (steps, over) = (AtomicU64::new(0), AtomicU64::new(0));
+        let step = || {
             PROCESS.lock().step();
             HANDLER.lock().step();
             SIGNAL.lock().step();
@@ -121,27 +159,27 @@ fn storm_with_handlers(flags: c_int, name: &str) {
             }
             steps.fetch_add(1, SeqCst);
         };
-        {
-            let (_storm, over) = (Storm::begin(), AtomicU64::new(0));
-            std::thread::scope(|s| {
-                s.spawn(|| {
-                    while over.load(SeqCst) == 0 {
-                        steps_of_a_thread();
-                        assert_eq!(raw_mask(), 0, "a mask was left on a kernel thread");
-                    }
-                });
-                until_preempted(rt, 6, 60, |_, _| {
-                    steps_of_a_thread();
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let _storm = Storm::everywhere(rt, workers);
+                while over.load(SeqCst) == 0 {
+                    step();
+                    assert_eq!(raw_mask(), 0, "a mask was left on a kernel thread");
+                }
+            });
+            while HANDLED.load(SeqCst) < handled + 100 * factor() {
+                until_preempted(rt, 6, 40, |_, _| {
+                    step();
                     assert_eq!(raw_mask(), 0, "a mask was left on a thread");
                     assert!(!preempt::is_disabled(), "preemption was left off");
                 });
-                over.store(1, SeqCst);
-            });
-        }
-        let handled = HANDLED.load(SeqCst) - handled;
-        assert!(handled > 20, "{handled} signals");
+            }
+            over.store(1, SeqCst);
+        });
         // Each handler had its turn with the lock that it cannot do without.
-        assert_eq!(SIGNAL.lock().0 - before, steps.load(SeqCst) + handled);
+        let (handled, pair) = (at_rest().0 - handled, at_rest().1);
+        assert_eq!(pair - before, steps.load(SeqCst) + handled);
+        assert!(WITHOUT.load(SeqCst) < HANDLED.load(SeqCst), "no handler ever got its lock");
     });
 }
 
@@ -245,6 +283,7 @@ fn locks_nest_and_the_mask_comes_back() {
 fn a_panic_lets_go() {
     quiet_panics();
     on_each("panics", |rt| {
+        let preempted = [const { AtomicU64::new(0) }; 3];
         // The hook runs with the lock held and preemption on; others want the lock meanwhile.
         among_hogs(rt, 6, 60, |i, n| {
             let panics = n % 3 == 0;
@@ -267,7 +306,7 @@ fn a_panic_lets_go() {
                 pair.step();
                 if panics {
                     // Stays in the hook's place for some ticks, as printing might.
-                    let _slow = Slow;
+                    let _slow = Slow(&preempted[i % 3]);
                     std::panic::panic_any(ON_PURPOSE);
                 }
             });
@@ -276,16 +315,18 @@ fn a_panic_lets_go() {
             assert_eq!(raw_mask(), 0, "a panic left signals blocked");
         });
         assert!(!PROCESS.is_locked() && !HANDLER.is_locked() && !SIGNAL.is_locked());
+        let preempted = preempted.map(|p| p.load(SeqCst));
+        assert!(preempted.iter().all(|p| *p > 0), "holders that panic: preempted {preempted:?}");
     });
 }
 
-/// Takes its time when it is dropped: allocates, and waits to be preempted.
-struct Slow;
+/// Takes its time when it is dropped: allocates, and waits to be preempted; counts if it was.
+struct Slow<'a>(&'a AtomicU64);
 
-impl Drop for Slow {
+impl Drop for Slow<'_> {
     fn drop(&mut self) {
         drop(std::hint::black_box(vec![1; 500]));
-        let _ = spin_until_preempted();
+        self.0.fetch_add(u64::from(spin_until_preempted()), SeqCst);
     }
 }
 
@@ -297,11 +338,12 @@ extern "C" fn interrupts(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
         _ => {
             assert!(HANDLER.try_lock().is_none());
             assert!(PROCESS.is_locked());
-            HANDLED.fetch_add(1, SeqCst);
+            TOLD_NO.fetch_add(1, SeqCst);
         }
     }
 }
 
+static TOLD_NO: AtomicU64 = AtomicU64::new(0);
 static CASE: AtomicU64 = AtomicU64::new(0);
 
 fn misuse(case: &str) {
@@ -381,12 +423,12 @@ fn a_handler_that_interrupted_the_holder_is_told_no() {
     install(interrupts, libc::SA_ONSTACK);
     CASE.store(3, SeqCst);
     let asks = || {
-        let before = HANDLED.load(SeqCst);
+        let before = TOLD_NO.load(SeqCst);
         let held = (PROCESS.lock(), HANDLER.lock());
         // SAFETY: to the own kernel thread.
         assert_eq!(unsafe { libc::raise(libc::SIGUSR1) }, 0);
         drop(held);
-        assert_eq!(HANDLED.load(SeqCst), before + 1);
+        assert_eq!(TOLD_NO.load(SeqCst), before + 1);
     };
     asks();
     let rt = fast(1).build().unwrap();
