@@ -2,9 +2,9 @@
 //!
 //! | lock | shared by | a holder | costs | waiters |
 //! |---|---|---|---|---|
-//! | [`ProcessLock`] | threads | has preemption off: one flag, no system call | a few ns | spin with preemption on |
+//! | [`ProcessLock`] | threads | has preemption off: one flag, no system call | 2 to 5 ns | spin with preemption on |
 //! | [`HandlerLock`] | threads, and handlers that can do without | the same | the same | threads as above; handlers try, for a bounded time |
-//! | [`SignalLock`] | threads, and handlers that cannot do without | has all signals blocked as well: a system call to take it, one to let go | some 200 ns | spin with signals and preemption as they were |
+//! | [`SignalLock`] | threads, and handlers that cannot do without | has all signals blocked as well | two system calls: some 600 ns on a virtual machine | spin with signals and preemption as they were |
 //!
 //! `reveille bench locks` prints what they cost here, beside libc's mutex with and without `pthread_sigmask` around it.
 //!
