@@ -50,6 +50,9 @@ struct Took {
     switches: f64,
 }
 
+/// Makes one run of so many turns, notifying with the mutex held or not.
+type Run = fn(u64, bool) -> Took;
+
 /// One system's runs in one case.
 #[derive(Default)]
 struct Row {
@@ -62,7 +65,7 @@ fn one(session: &mut Session, case: &str, cpus: Option<usize>, held: bool) -> an
     let turns = session.pick(20_000, 4_000);
     // HOOK for the main session: the row `reveille`, this crate's own condvar on reveille threads (one worker for
     // one CPU, two for all), goes here as one more `(name, function)` as soon as `reveille::sync::Condvar` exists.
-    let systems: [(&'static str, fn(u64, bool) -> Took); 4] = [
+    let systems: [(&'static str, Run); 4] = [
         (PLAIN, run_of::<Ours<os::Plain>>),
         (REQUEUE, run_of::<Ours<os::Requeue>>),
         (WAKE_OP, run_of::<Ours<os::WakeOp>>),

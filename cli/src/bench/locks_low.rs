@@ -18,6 +18,9 @@ use super::session::{Lane, Session};
 use super::system::{Nptl, Reveille, System};
 use crate::output::{NPTL, REVEILLE, Unit};
 
+/// ns for one of so many.
+type Measure = fn(u64) -> f64;
+
 /// Runs this part of the family.
 ///
 /// # Errors
@@ -25,7 +28,7 @@ use crate::output::{NPTL, REVEILLE, Unit};
 pub fn run(session: &mut Session) -> anyhow::Result<()> {
     let many = session.pick(5_000_000, 500_000);
     let few = session.pick(500_000, 50_000);
-    let cases: [(&str, u64, fn(u64) -> f64, fn(u64) -> f64); 3] = [
+    let cases: [(&str, u64, Measure, Measure); 3] = [
         ("locks/process-context", many, process, mutex),
         ("locks/signal-safe", many, handler, mutex),
         ("locks/sigprocmask", few, signal, masked),
