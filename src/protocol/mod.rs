@@ -5,18 +5,24 @@
 //! * [`join`]: the end of a thread, and who waits for it
 //! * [`waiting`]: waiting in a queue for anything else
 //! * [`ends`]: the last end of all
-//! * [`spin`]: a lock held for a few instructions
+//! * [`spin`], [`owned`]: locks held for a few instructions
+//! * [`futex_lock`], [`condvar2005`]: mutex and condvar of kernel threads
 //!
 //! Nothing here blocks or wakes: a transition *says* what its caller has to do (`#[must_use]`), because
 //! only `worker` knows how. So everything here runs under loom; `models` are the models.
 
+pub(crate) mod condvar2005;
+#[cfg(all(test, loom))]
+mod condvar2005_models;
 pub(crate) mod ends;
+pub(crate) mod futex_lock;
 pub(crate) mod join;
 #[cfg(all(test, loom))]
 pub(crate) mod models;
 #[cfg(all(test, loom))]
 mod models_mutex;
 pub(crate) mod mutex;
+pub(crate) mod owned;
 pub(crate) mod spin;
 pub(crate) mod token;
 pub(crate) mod waiting;

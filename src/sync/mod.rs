@@ -5,6 +5,7 @@
 
 mod condvar;
 mod mutex;
+pub mod os;
 mod poison;
 pub mod raw;
 mod reentrant;

@@ -3,6 +3,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod futex;
+pub(crate) mod futex_pair;
 pub(crate) mod membarrier;
 pub(crate) mod memory;
 pub(crate) mod posix_timer;

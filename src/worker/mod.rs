@@ -15,7 +15,7 @@ mod glue;
 mod idle;
 mod life;
 pub(crate) mod make;
-mod mask;
+pub(crate) mod mask;
 pub(crate) mod ops;
 mod pick;
 pub(crate) mod setxid;
