@@ -80,6 +80,7 @@ const TEST_ONLY: &[&str] = &[
     "sched/sim",
     "protocol/models.rs",
     "protocol/models_mutex.rs",
+    "protocol/models_offer.rs",
     "protocol/condvar2005_models.rs",
 ];
 

@@ -4,6 +4,7 @@
 //! * [`token`]: park and unpark
 //! * [`join`]: the end of a thread, and who waits for it
 //! * [`waiting`]: waiting in a queue for anything else
+//! * [`offer`]: waiting at channels
 //! * [`ends`]: the last end of all
 //! * [`spin`], [`owned`]: locks held for a few instructions
 //! * [`futex_lock`], [`condvar2005`]: mutex and condvar of kernel threads
@@ -21,7 +22,10 @@ pub(crate) mod join;
 pub(crate) mod models;
 #[cfg(all(test, loom))]
 mod models_mutex;
+#[cfg(all(test, loom))]
+mod models_offer;
 pub(crate) mod mutex;
+pub(crate) mod offer;
 pub(crate) mod owned;
 pub(crate) mod spin;
 pub(crate) mod token;

@@ -4,6 +4,8 @@
 #![allow(unsafe_code)]
 
 mod condvar;
+pub mod mpmc;
+pub mod mpsc;
 mod mutex;
 pub mod os;
 mod poison;
