@@ -324,9 +324,10 @@ mod tests {
         as_a_deque(|n| n, |n| *n);
         as_a_deque(|n| [n; 100], |a| a[99]);
         as_a_deque(|n| [n; 1000], |a| a[999]);
-        as_a_deque(|n| [n as u8, (n >> 8) as u8, (n >> 16) as u8], |a| {
-            usize::from(a[0]) | usize::from(a[1]) << 8 | usize::from(a[2]) << 16
-        });
+        as_a_deque(
+            |n| [n as u8, (n >> 8) as u8, (n >> 16) as u8],
+            |a| usize::from(a[0]) | usize::from(a[1]) << 8 | usize::from(a[2]) << 16,
+        );
         let count = Rc::new(());
         as_a_deque(|n| (n, Rc::clone(&count)), |m| m.0);
         assert_eq!(Rc::strong_count(&count), 1);

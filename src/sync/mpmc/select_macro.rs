@@ -165,6 +165,10 @@ macro_rules! __select_match {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __select_complete {
-    ($oper:ident recv($r:ident)) => { $oper.recv($r) };
-    ($oper:ident send($s:ident, $message:expr)) => { $oper.send($s, $message) };
+    ($oper:ident recv($r:ident)) => {
+        $oper.recv($r)
+    };
+    ($oper:ident send($s:ident, $message:expr)) => {
+        $oper.send($s, $message)
+    };
 }
