@@ -216,7 +216,7 @@ fn round<M: Maker>(n: u64) -> io::Result<f64> {
 /// From one thread to another.
 fn stream<M: Maker>(n: u64, cap: Option<usize>) -> io::Result<f64> {
     let (s, r) = M::make(cap);
-    let receiver = M::Threads::spawn(move || each(n, || drop(black_box(M::recv(&r)))))?;
+    let receiver = M::Threads::spawn(move || each(n, || _ = black_box(M::recv(&r))))?;
     let sender = M::Threads::spawn(move || (0..n).for_each(|i| M::send(&s, i)))?;
     sender.join();
     Ok(receiver.join())
@@ -266,7 +266,8 @@ mod tests {
 
     #[test]
     fn kernel_threads_pass_the_same_code() {
-        for what in [Measure::Round, Measure::Stream(Some(2)), Measure::Stream(None), Measure::Alone]
+        for what in
+            [Measure::Round, Measure::Stream(Some(2)), Measure::Stream(None), Measure::Alone]
         {
             assert!(one::<Std>(&Nptl::ANY_CPU, 50, what).unwrap() > 0.0);
             assert!(one::<Crossbeam>(&Nptl::ANY_CPU, 50, what).unwrap() > 0.0);
