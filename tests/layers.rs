@@ -5,7 +5,7 @@
 //!   4  worker lot                                                  the only ones that see both halves
 //!   3  sched | preempt                                             pure | the handler's side
 //!   2  tcb context slot tls check dump                             threads at rest
-//!   1  sys lock protocol trace tls::hot                            one concern each
+//!   1  sys lock protocol trace tls::hot tls::due                    one concern each
 //!   0  prim error                                                  for all
 //! ```
 //!
@@ -27,6 +27,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("protocol", 1),
     ("trace", 1),
     ("tls::hot", 1),
+    ("tls::due", 1),
     ("tcb", 2),
     ("context", 2),
     ("slot", 2),

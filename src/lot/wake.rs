@@ -230,7 +230,7 @@ pub(crate) fn timed_out(waiter: &Waiter) -> Option<&'static Record> {
             waiter.woken.set(Woken::TimedOut);
         }
         bucket.unlock();
-        let _due = hot::on();
+        due::on();
         if here {
             // SAFETY: records are never freed.
             let record = unsafe { waiter.record.as_ref() };

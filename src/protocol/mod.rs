@@ -3,14 +3,20 @@
 //! * [`token`]: park and unpark
 //! * [`join`]: the end of a thread, and who waits for it
 //! * [`waiting`]: waiting in a queue for anything else
+//! * [`rwlock`]: readers and writers
+//! * [`once`], [`barrier`], [`semaphore`]: what their names say
 //! * [`spin`]: a lock held for a few instructions
 //!
 //! Nothing here blocks or wakes: a transition *says* what its caller has to do (`#[must_use]`), because
 //! only `worker` knows how. So everything here runs under loom; `models` are the models.
 
+pub(crate) mod barrier;
 pub(crate) mod join;
 #[cfg(all(test, loom))]
 pub(crate) mod models;
+pub(crate) mod once;
+pub(crate) mod rwlock;
+pub(crate) mod semaphore;
 pub(crate) mod spin;
 pub(crate) mod token;
 pub(crate) mod waiting;

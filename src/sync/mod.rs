@@ -3,4 +3,21 @@
 //! kernel.
 #![allow(unsafe_code)]
 
+mod barrier;
+mod lazy_lock;
+mod once;
+mod once_lock;
+mod permit;
 mod poison;
+pub mod raw;
+mod rwlock;
+mod semaphore;
+
+pub use barrier::{Barrier, BarrierWaitResult};
+pub use lazy_lock::LazyLock;
+pub use once::{Once, OnceState};
+pub use once_lock::OnceLock;
+pub use permit::SemaphorePermit;
+pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use semaphore::{Semaphore, TooManyPermits};
+pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};

@@ -25,7 +25,9 @@ pub(crate) fn yield_now() -> bool {
 /// As [`yield_now`] for a thread whose slice is over: it waits among the sliced ones.
 pub(crate) fn give_way_sliced() {
     let Some(me) = current::get() else {
-        // A kernel thread: a signal handler could not wake somebody at once.
+        // A kernel thread: a signal handler could not wake somebody at once. One that comes from here on says so
+        // again.
+        hot::set_pending(0);
         return crate::lot::drain();
     };
     // In a handler of the program's a tick is not honoured: its stack may be the worker's own, and its
