@@ -339,7 +339,7 @@ fn data_under_the_lock_is_whole() {
                     assert!(data.iter().all(|d| *d == data[0]));
                 }
             });
-            until_preempted(rt, 6, 20, |i, n| {
+            among_hogs(rt, 6, 400, |i, n| {
                 if (i as u64 + n).is_multiple_of(4) {
                     lock.write().unwrap().iter_mut().for_each(|d| *d += 1);
                 } else {

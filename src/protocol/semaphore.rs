@@ -67,11 +67,6 @@ impl SemaphoreWord {
         self.0.load(Ordering::Relaxed) / PERMIT
     }
 
-    /// Somebody waits.
-    pub(crate) fn is_queued(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & QUEUED != 0
-    }
-
     /// Step 1.
     #[must_use]
     #[inline]
