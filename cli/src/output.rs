@@ -32,6 +32,8 @@ pub enum Unit {
     Calls,
     /// Bytes.
     Bytes,
+    /// One value by another.
+    Ratio,
 }
 
 impl Unit {
@@ -49,6 +51,7 @@ impl Unit {
             Unit::Iterations => "iterations",
             Unit::Calls => "calls per million",
             Unit::Bytes => "bytes",
+            Unit::Ratio => "ratio",
         }
     }
 }
@@ -196,11 +199,18 @@ mod tests {
 
     #[test]
     fn units_have_their_agreed_names() {
-        let names: Vec<String> =
-            [Unit::Ns, Unit::Ms, Unit::Percent, Unit::Iterations, Unit::Calls, Unit::Bytes]
-                .iter()
-                .map(|unit| serde_json::to_string(unit).unwrap())
-                .collect();
+        let names: Vec<String> = [
+            Unit::Ns,
+            Unit::Ms,
+            Unit::Percent,
+            Unit::Iterations,
+            Unit::Calls,
+            Unit::Bytes,
+            Unit::Ratio,
+        ]
+        .iter()
+        .map(|unit| serde_json::to_string(unit).unwrap())
+        .collect();
         let expected = ["ns", "ms", "percent", "iterations", "calls", "bytes"];
         assert_eq!(names, expected.map(|name| format!("\"{name}\"")));
     }

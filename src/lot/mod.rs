@@ -43,7 +43,8 @@ pub(crate) use deferred::{drain, unpark_from_handler};
 pub(crate) use park::{Wait, left, park, park_after, rest};
 pub(crate) use waiter::{Waiter, What, Woken};
 pub(crate) use wake::{
-    Found, Requeued, kick, requeue, timed_out, unpark_all, unpark_one, unpark_some, who_waits,
+    Found, Moved, kick, move_waiters, mutex_waited_for, timed_out, unpark_all, unpark_one,
+    unpark_some, who_waits,
 };
 
 use crate::protocol::spin;

@@ -32,12 +32,6 @@ impl Wait {
         Wait { deadline, ..self }
     }
 
-    fn waiter(&self, record: *const Record) -> Waiter {
-        let waiter = Waiter::new(self.what, self.bits, record);
-        waiter.aux.set(self.aux);
-        waiter
-    }
-
     /// # Safety
     /// The bucket of the key is locked; the waiter stays where it is until it has been taken out.
     #[inline(always)]
@@ -78,7 +72,7 @@ pub(crate) fn park_after(
 
 #[inline]
 fn park_thread(me: &'static Record, wait: &Wait, validate: impl FnOnce() -> bool) -> Woken {
-    let waiter = wait.waiter(me);
+    let waiter = Waiter::new(wait, me);
     let leaving = Leaving::begin(me);
     let heap = wait.deadline.map(|d| alarm::add(me, &waiter, d));
     let leaving = leaving.choose();
@@ -108,7 +102,7 @@ fn park_thread_after(
     validate: impl FnOnce() -> bool,
     hook: impl FnOnce(),
 ) -> Woken {
-    let waiter = wait.waiter(me);
+    let waiter = Waiter::new(wait, me);
     let leaving = Leaving::begin(me);
     let heap = wait.deadline.map(|d| alarm::add(me, &waiter, d));
     let bucket = bucket_of(wait.key);
@@ -171,7 +165,7 @@ pub(crate) unsafe fn rest(prev: &Record) -> bool {
 
 #[cold]
 fn park_kernel_thread(wait: &Wait, validate: impl FnOnce() -> bool, hook: impl FnOnce()) -> Woken {
-    let waiter = wait.waiter(core::ptr::null());
+    let waiter = Waiter::new(wait, core::ptr::null());
     // A handler of the program's that interrupts this kernel thread sees that a bucket is locked.
     hot::off();
     let bucket = bucket_of(wait.key);
@@ -188,16 +182,15 @@ fn park_kernel_thread(wait: &Wait, validate: impl FnOnce() -> bool, hook: impl F
     hook();
     if waiter.word.rest() {
         let (word, parked) = waiter.word.sleep_on();
+        let mut deadline = wait.deadline;
         while !waiter.word.is_woken() {
-            match wait.deadline {
+            match deadline {
                 None => futex::wait(word, parked),
                 Some(d) if !d.is_over() => futex::wait_until(word, parked, d),
                 Some(_) => {
-                    // Either this takes the waiter out, or somebody has, and is about to wake it.
-                    let _resting = super::timed_out(&waiter);
-                    while !waiter.word.is_woken() {
-                        core::hint::spin_loop();
-                    }
+                    // Either this takes the waiter out, or somebody has, and wakes it some time.
+                    let _nobody = super::timed_out(&waiter);
+                    deadline = None;
                 }
             }
         }

@@ -27,6 +27,11 @@ pub(crate) struct Links {
 }
 
 impl Links {
+    /// For a waiter in no queue: its place in a [`Chain`](super::wake::Chain).
+    pub(super) fn chained(&self) -> &Cell<*const Waiter> {
+        &self.next
+    }
+
     pub(crate) const fn new() -> Links {
         Links {
             next: Cell::new(ptr::null()),
@@ -180,12 +185,12 @@ impl Queues {
 
 #[cfg(test)]
 mod tests {
-    use super::super::waiter::What;
+    use super::super::{Wait, What};
     use super::*;
     use std::collections::{BTreeMap, VecDeque};
 
     fn waiter() -> Waiter {
-        Waiter::new(What::Event, 1, ptr::null())
+        Waiter::new(&Wait::on(8, What::Event), ptr::null())
     }
 
     /// Against one deque a key: entering at both ends, leaving from anywhere.

@@ -1,9 +1,12 @@
 //! Somebody who waits: a node on its own stack, which lives until it has been woken.
 
+use super::park::Wait;
 use super::queue::Links;
+use crate::protocol::mutex::KERNEL;
 use crate::protocol::waiting::WaitWord;
 use crate::sched::heap::Node;
 use crate::tcb::Record;
+use crate::tls::hot;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -60,7 +63,13 @@ pub(crate) struct Waiter {
     pub bits: u32,
     pub what: What,
     /// For whoever finds it: a condition variable's waiter says which mutex it needs next.
-    pub aux: Cell<usize>,
+    pub aux: usize,
+    /// It was moved to another queue than it came for: it has been notified, and its deadline is no more.
+    pub moved: Cell<bool>,
+    /// It has a deadline.
+    pub timed: bool,
+    /// The thread as an owner of locks.
+    pub owner: usize,
     pub word: WaitWord,
     /// Written by who takes it out of the queue.
     pub woken: Cell<Woken>,
@@ -69,20 +78,29 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
-    pub(crate) fn new(what: What, bits: u32, record: *const Record) -> Waiter {
+    pub(crate) fn new(wait: &Wait, record: *const Record) -> Waiter {
         Waiter {
             timer: Node::new(),
             timed_by: Cell::new(core::ptr::null()),
             expired: Cell::new(false),
             links: Links::new(),
             key: AtomicUsize::new(0),
-            bits,
-            what,
-            aux: Cell::new(0),
+            bits: wait.bits,
+            what: wait.what,
+            aux: wait.aux,
+            moved: Cell::new(false),
+            timed: wait.deadline.is_some(),
+            owner: if record.is_null() { hot::fs_base() | KERNEL } else { record as usize },
             word: WaitWord::new(),
             woken: Cell::new(Woken::Invalid),
             record,
         }
+    }
+
+    /// The mutex that it waits for, for as long as it takes.
+    pub(crate) fn mutex(&self) -> Option<usize> {
+        let is = self.moved.get() || self.what == What::Mutex && !self.timed;
+        is.then(|| self.key())
     }
 
     #[inline(always)]

@@ -94,63 +94,93 @@ pub(super) fn unpark_bucket(bucket: &Bucket) {
     chain.wake_all();
 }
 
-/// What [`requeue`] did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Requeued {
-    pub woken: usize,
-    pub moved: usize,
+/// What becomes of the first of some waiters that are moved.
+pub(crate) enum Moved {
+    /// It is woken, with this.
+    Wake(usize),
+    /// It enters the other queue like the rest.
+    Enter,
 }
 
-/// Moves up to `n` waiters of `from`, oldest first, to the end of the queue of `to`, where they wait on as if
-/// they had come for it; or, if `wake_first` says so, wakes the first one. `plan` is called under both locks
-/// with the first waiter, if any, and says what to do: how many to wake, how many to move. `done` is called
-/// after, under both locks, with what was done.
-pub(crate) fn requeue(
-    from: usize,
-    to: usize,
-    plan: impl FnOnce(Option<&Waiter>) -> Requeued,
-    done: impl FnOnce(Requeued),
-) -> Requeued {
+/// Takes up to `n` waiters of `key` out, oldest first, and has them wait on in the queue of the key that each
+/// has in `aux`, without their deadlines. `emptied` is called under the lock of the first queue with whether
+/// more wait there. `first` is called under the lock of the other queue, for the first of those with the same
+/// `aux`, with that and whether more follow. Returns how many.
+///
+/// The two queues are not locked together: in between the waiters are in none, and nobody else finds them.
+pub(crate) fn move_waiters(
+    key: usize,
+    n: usize,
+    emptied: impl FnOnce(bool),
+    first: impl Fn(usize, bool) -> Moved,
+) -> usize {
     hot::off();
-    let (a, b) = (bucket_of(from), bucket_of(to));
-    lock_both(a, b);
+    let bucket = bucket_of(key);
+    bucket.lock();
     let mut chain = Chain::new();
-    let mut did = Requeued::default();
-    // SAFETY: both buckets are locked.
+    let mut taken = 0;
+    // SAFETY: the bucket is locked.
     unsafe {
-        let todo = plan(a.queues.head(from));
-        while did.woken < todo.woken
-            && let Some(w) = a.queues.head(from)
+        while taken < n
+            && let Some(w) = bucket.queues.head(key)
         {
-            a.queues.remove(w);
-            w.woken.set(Woken::Unparked(0));
+            let w = &*core::ptr::from_ref(w);
+            bucket.queues.remove(w);
             chain.push(w);
-            did.woken += 1;
+            taken += 1;
         }
-        while did.moved < todo.moved
-            && let Some(w) = a.queues.head(from)
-        {
-            let w: *const Waiter = w;
-            a.queues.remove(&*w);
-            b.queues.push(to, &*w);
-            did.moved += 1;
-        }
+        emptied(bucket.queues.head(key).is_some());
     }
-    done(did);
-    if !core::ptr::eq(a, b) {
-        b.unlock();
+    bucket.unlock();
+    let mut at = chain.first;
+    while !at.is_null() {
+        // SAFETY: the rest of the chain above, which is this caller's alone.
+        at = unsafe { enter_run(at, &first) };
     }
-    a.unlock();
-    chain.wake_all();
     due::on();
-    did
+    taken
 }
 
-fn lock_both(a: &Bucket, b: &Bucket) {
-    let (first, second) = if core::ptr::from_ref(a) <= b { (a, b) } else { (b, a) };
-    first.lock();
-    if !core::ptr::eq(first, second) {
-        second.lock();
+/// Enters the waiters from `w` on that have the same `aux`; returns the first of the others.
+///
+/// # Safety
+/// They have been taken out by the caller. Preemption is off.
+unsafe fn enter_run(w: *const Waiter, first: impl Fn(usize, bool) -> Moved) -> *const Waiter {
+    let mut woken = core::ptr::null();
+    // SAFETY: the caller's promise; a link is read before its waiter enters a queue.
+    unsafe {
+        let key = (*w).aux;
+        let same = |w: *const Waiter| w.as_ref().is_some_and(|w| w.aux == key);
+        let bucket = bucket_of(key);
+        bucket.lock();
+        let mut at = (*w).links.chained().get();
+        match first(key, same(at)) {
+            Moved::Wake(token) => {
+                (*w).woken.set(Woken::Unparked(token));
+                woken = w;
+            }
+            Moved::Enter => enter_moved(bucket, key, w),
+        }
+        while same(at) {
+            let next = (*at).links.chained().get();
+            enter_moved(bucket, key, at);
+            at = next;
+        }
+        bucket.unlock();
+        if !woken.is_null() {
+            wake(woken);
+        }
+        at
+    }
+}
+
+/// # Safety
+/// The bucket is locked, the waiter in no queue.
+unsafe fn enter_moved(bucket: &Bucket, key: usize, w: *const Waiter) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        (*w).moved.set(true);
+        bucket.queues.push(key, &*w);
     }
 }
 
@@ -174,9 +204,20 @@ pub(crate) fn kick(record: &'static Record, reason: u32) -> bool {
 /// What the thread of `record` waits for, if it waits: the kind, the key, and whether it has a deadline.
 pub(crate) fn who_waits(record: &'static Record) -> Option<(What, usize, bool)> {
     hot::off();
-    let found = locked(record, |_, w| (w.what, w.key(), !w.timed_by.get().is_null()));
+    let found = locked(record, |_, w| (w.what, w.key(), w.timed && !w.moved.get()));
     due::on();
     found
+}
+
+/// The mutex that the thread of `record` waits for, without a deadline, and what `f` says of it while it does.
+pub(crate) fn mutex_waited_for<R>(
+    record: &'static Record,
+    f: impl Fn(usize) -> R,
+) -> Option<(usize, R)> {
+    hot::off();
+    let found = locked(record, |_, w| w.mutex().map(|key| (key, f(key))));
+    due::on();
+    found.flatten()
 }
 
 /// Calls `f` with the waiter of `record` and its bucket, locked. Preemption is off.
@@ -223,18 +264,22 @@ pub(crate) fn timed_out(waiter: &Waiter) -> Option<&'static Record> {
         hot::off();
         let bucket = bucket_of(key);
         bucket.lock();
-        let here = waiter.key() == key;
+        let here = waiter.key() == key && !waiter.moved.get();
         if here {
             // SAFETY: the bucket is locked and the waiter stands in it.
             unsafe { bucket.queues.remove(waiter) };
             waiter.woken.set(Woken::TimedOut);
         }
         bucket.unlock();
+        let moved = waiter.moved.get();
         due::on();
         if here {
             // SAFETY: records are never freed.
             let record = unsafe { waiter.record.as_ref() };
             return if waiter.word.wake() { record } else { None };
+        }
+        if moved {
+            return None;
         }
     }
 }
@@ -276,8 +321,8 @@ unsafe fn wake(w: *const Waiter) {
     }
 }
 
-/// Waiters that have been taken out and not woken yet, linked by `aux`, which nobody needs any more.
-struct Chain {
+/// Waiters that have been taken out and not woken yet.
+pub(super) struct Chain {
     first: *const Waiter,
     last: *const Waiter,
 }
@@ -288,10 +333,10 @@ impl Chain {
     }
 
     fn push(&mut self, w: &Waiter) {
-        w.aux.set(0);
+        w.links.chained().set(core::ptr::null());
         // SAFETY: the last one has not been woken yet.
         match unsafe { self.last.as_ref() } {
-            Some(last) => last.aux.set(core::ptr::from_ref(w) as usize),
+            Some(last) => last.links.chained().set(w),
             None => self.first = w,
         }
         self.last = w;
@@ -302,7 +347,7 @@ impl Chain {
         let mut at = self.first;
         // SAFETY: each is alive until it is woken, and its link is read before.
         while let Some(w) = unsafe { at.as_ref() } {
-            let next = w.aux.get() as *const Waiter;
+            let next = w.links.chained().get();
             // SAFETY: taken out by who made the chain.
             unsafe { wake(w) };
             at = next;

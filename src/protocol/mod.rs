@@ -1,10 +1,12 @@
 //! The words by which threads wait for each other, each with its protocol as a small type.
 //!
+//! * [`mutex`]: a mutex in one word
 //! * [`token`]: park and unpark
 //! * [`join`]: the end of a thread, and who waits for it
 //! * [`waiting`]: waiting in a queue for anything else
 //! * [`rwlock`]: readers and writers
 //! * [`once`], [`barrier`], [`semaphore`]: what their names say
+//! * [`slots`]: what signal handlers leave for later
 //! * [`spin`]: a lock held for a few instructions
 //!
 //! Nothing here blocks or wakes: a transition *says* what its caller has to do (`#[must_use]`), because
@@ -14,9 +16,17 @@ pub(crate) mod barrier;
 pub(crate) mod join;
 #[cfg(all(test, loom))]
 pub(crate) mod models;
+#[cfg(all(test, loom))]
+mod models_mutex;
+#[cfg(all(test, loom))]
+mod models_queue;
+#[cfg(all(test, loom))]
+mod models_wait;
+pub(crate) mod mutex;
 pub(crate) mod once;
 pub(crate) mod rwlock;
 pub(crate) mod semaphore;
+pub(crate) mod slots;
 pub(crate) mod spin;
 pub(crate) mod token;
 pub(crate) mod waiting;

@@ -292,7 +292,7 @@ impl Semaphore {
     }
 
     fn serve(&self) {
-        let grant = |w: &lot::Waiter| self.word.grant(w.aux.get()).then_some(lot::GRANTED);
+        let grant = |w: &lot::Waiter| self.word.grant(w.aux).then_some(lot::GRANTED);
         lot::unpark_some(self.key(), !0, grant, |more| {
             if !more {
                 self.word.settle();

@@ -9,6 +9,8 @@ pub(crate) mod posix_timer;
 pub(crate) mod raw;
 pub(crate) mod signal;
 
+use core::sync::atomic::{AtomicI64, Ordering};
+
 /// The kernel's id of the calling kernel thread.
 pub(crate) fn gettid() -> i32 {
     // SAFETY: no arguments, no memory.
@@ -20,4 +22,16 @@ pub(crate) fn has_fsgsbase() -> bool {
     const HWCAP2_FSGSBASE: u64 = 1 << 1;
     // SAFETY: getauxval reads the auxiliary vector.
     unsafe { libc::getauxval(libc::AT_HWCAP2) & HWCAP2_FSGSBASE != 0 }
+}
+
+/// Whether kernel threads can run side by side here.
+pub(crate) fn several_processors() -> bool {
+    static COUNT: AtomicI64 = AtomicI64::new(0);
+    let mut n = COUNT.load(Ordering::Relaxed);
+    if n == 0 {
+        // SAFETY: no memory is involved.
+        n = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1);
+        COUNT.store(n, Ordering::Relaxed);
+    }
+    n > 1
 }

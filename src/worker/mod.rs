@@ -111,6 +111,16 @@ pub(crate) fn of(record: &Record) -> &'static Worker {
     unsafe { &*record.worker.get().cast::<Worker>() }
 }
 
+/// Whether `owner` runs now, on another worker than `me` does: a hint.
+pub(crate) fn runs_elsewhere(me: Option<&Record>, owner: &Record) -> bool {
+    // SAFETY: a live aligned pointer; it is written with the record, by whoever dispatches it.
+    let at = unsafe { AtomicPtr::from_ptr(owner.worker.as_ptr().cast::<*mut Worker>()) };
+    // SAFETY: null or a worker, which is never freed.
+    let Some(w) = (unsafe { at.load(Ordering::Relaxed).as_ref() }) else { return false };
+    let runs = core::ptr::eq(w.running.load(Ordering::Relaxed), owner);
+    runs && me.is_none_or(|me| !core::ptr::eq(me.worker.get(), core::ptr::from_ref(w).cast()))
+}
+
 /// Switches from `prev` to `next` and, when somebody switches back, finishes what was left then.
 ///
 /// # Safety

@@ -131,6 +131,13 @@ pub(crate) fn unpark(r: &'static Record) {
     }
 }
 
+/// Whether the invariants are checked for the running thread; always on a kernel thread.
+pub(crate) fn checks_on() -> bool {
+    // SAFETY: a running thread's runtime, which stays the same; runtimes are never freed.
+    current::get()
+        .is_none_or(|me| unsafe { (*me.runtime.get().cast::<super::Shared>()).settings.checks })
+}
+
 /// Makes a blocked thread ready; the caller took it out of what it waited for.
 pub(crate) fn make_ready(r: &'static Record) {
     match current::get() {

@@ -117,7 +117,7 @@ impl RawRwLock {
     #[inline(never)]
     fn serve(&self) {
         let grant =
-            |w: &lot::Waiter| self.word.grant(Access::from_number(w.aux.get())).then_some(GRANTED);
+            |w: &lot::Waiter| self.word.grant(Access::from_number(w.aux)).then_some(GRANTED);
         lot::unpark_some(self.key(), !0, grant, |more| {
             if !more {
                 self.word.settle();
