@@ -36,6 +36,8 @@
 mod deferred;
 mod park;
 mod queue;
+#[cfg(test)]
+mod storm;
 mod waiter;
 mod wake;
 
