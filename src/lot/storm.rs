@@ -1,7 +1,9 @@
 //! A wait in two phases against all that can end it at the same time: a wake-up, a deadline, a kick, a move to
 //! another queue; for threads at the fastest slice, and for kernel threads.
 
-use super::{Moved, Wait, What, Woken, kick, move_waiters, park, park_after, unpark_one, unpark_some};
+use super::{
+    Moved, Wait, What, Woken, kick, move_waiters, park, park_after, unpark_one, unpark_some,
+};
 use crate::sys::clock::Deadline;
 use crate::tcb::{Record, current};
 use core::ptr;

@@ -22,6 +22,6 @@ pub(crate) mod overflow;
 pub(crate) mod site;
 pub(crate) mod ticker;
 
-pub(crate) use crate::tls::due::{honour_pending, set_give_way};
+pub(crate) use crate::tls::due::set_give_way;
 pub(crate) use guard::hook_panics;
 pub use guard::{Guard, assert_on, checkpoint, disable, is_disabled};

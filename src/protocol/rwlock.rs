@@ -37,6 +37,10 @@ const UPGRADABLE: usize = 2;
 const QUEUED: usize = 4;
 const READER: usize = 8;
 const READERS: usize = !(READER - 1);
+/// From here on no reader more is let in.
+const FULL: usize = 1 << 62;
+/// What the subtraction of one reader too many leaves.
+const NEGATIVE: usize = 1 << 63;
 
 /// See the module's documentation. All zero: free.
 #[derive(Debug)]
@@ -88,9 +92,9 @@ impl Access {
     #[inline(always)]
     fn given(self, now: usize) -> Option<usize> {
         match self {
-            Access::Read if now & WRITER == 0 => now.checked_add(READER),
-            Access::Upgradable if now & (WRITER | UPGRADABLE) == 0 => {
-                now.checked_add(READER).map(|n| n | UPGRADABLE)
+            Access::Read if now & WRITER == 0 && now < FULL => Some(now + READER),
+            Access::Upgradable if now & (WRITER | UPGRADABLE) == 0 && now < FULL => {
+                Some(now + READER | UPGRADABLE)
             }
             Access::Write if now & !QUEUED == 0 => Some(now | WRITER),
             Access::Upgrade if now & !QUEUED == READER | UPGRADABLE => Some(now & QUEUED | WRITER),
@@ -114,6 +118,24 @@ impl RwWord {
     #[cfg(loom)]
     pub(crate) fn new() -> RwWord {
         RwWord(AtomicUsize::new(0))
+    }
+
+    /// Step 1, once, for a reader. May fail without a reason.
+    #[must_use]
+    #[inline(always)]
+    pub(crate) fn try_read(&self) -> bool {
+        let now = self.0.load(Ordering::Relaxed);
+        let (ok, failed) = (Ordering::Acquire, Ordering::Relaxed);
+        now & (WRITER | QUEUED) == 0
+            && now < FULL
+            && self.0.compare_exchange_weak(now, now + READER, ok, failed).is_ok()
+    }
+
+    /// Step 1, once, for a writer. May fail without a reason.
+    #[must_use]
+    #[inline(always)]
+    pub(crate) fn try_write(&self) -> bool {
+        self.0.compare_exchange_weak(0, WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Step 1.
@@ -171,10 +193,11 @@ impl RwWord {
     #[inline(always)]
     pub(crate) fn release_read(&self) -> Released {
         let old = self.0.fetch_sub(READER, Ordering::Release);
-        if old & QUEUED == 0 && old >= READER {
+        // One test: nobody waits, and there was a reader.
+        if old.wrapping_sub(READER) & (QUEUED | NEGATIVE) == 0 {
             return Released::Done;
         }
-        self.released(old, READER)
+        self.released(old)
     }
 
     /// The upgradable reader lets go.
@@ -190,14 +213,14 @@ impl RwWord {
         }
     }
 
-    /// After `taken` has been subtracted from `old`.
+    /// After a reader has been subtracted from `old`.
     #[cold]
-    fn released(&self, old: usize, taken: usize) -> Released {
+    fn released(&self, old: usize) -> Released {
         if old < READER {
-            self.0.fetch_add(taken, Ordering::Relaxed);
+            self.0.fetch_add(READER, Ordering::Relaxed);
             return Released::NotHeld;
         }
-        let left = old - taken;
+        let left = old - READER;
         let last = left & READERS == 0 || left & READERS == READER && left & UPGRADABLE != 0;
         if last { Released::Serve } else { Released::Done }
     }
@@ -244,7 +267,7 @@ impl RwWord {
 
     /// No reader more fits.
     pub(crate) fn is_full(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & READERS == READERS
+        self.0.load(Ordering::Relaxed) >= FULL
     }
 
     /// Somebody holds it.
@@ -265,6 +288,6 @@ impl RwWord {
     /// A word with as many readers as there can be.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn full() -> RwWord {
-        RwWord(AtomicUsize::new(READERS))
+        RwWord(AtomicUsize::new(FULL))
     }
 }

@@ -45,6 +45,12 @@ impl RawRwLock {
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn contended(&self, access: Access) {
+        self.take(access);
+    }
+
     /// False if the deadline passed.
     #[inline]
     fn take_until(&self, access: Access, deadline: Option<Deadline>) -> bool {
@@ -149,13 +155,17 @@ impl RawRwLock {
     /// Takes it as a reader.
     #[inline(always)]
     pub(crate) fn read(&self) {
-        self.take(Access::Read);
+        if !self.word.try_read() {
+            self.contended(Access::Read);
+        }
     }
 
     /// Takes it as the writer.
     #[inline(always)]
     pub(crate) fn write(&self) {
-        self.take(Access::Write);
+        if !self.word.try_write() {
+            self.contended(Access::Write);
+        }
     }
 
     #[inline(always)]
