@@ -20,3 +20,9 @@ pub fn preempt_self() {
     // If the thread is moved here, the other worker does not know the value and ignores the signal.
     signal::queue_to_self(signo, libc::SI_TIMER, value);
 }
+
+/// Kicks `thread` out of whatever it waits for in the lot, as a cancellation would; false if it does not wait
+/// there. What it waits for has to cope: it looks again and waits on, or returns early where that is allowed.
+pub fn kick(thread: &crate::thread::Thread) -> bool {
+    thread.record().is_some_and(|r| crate::lot::kick(r, 1))
+}

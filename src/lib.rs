@@ -52,6 +52,8 @@ mod tls;
 #[cfg(not(loom))]
 mod trace;
 #[cfg(not(loom))]
+mod waiting;
+#[cfg(not(loom))]
 mod worker;
 
 #[cfg(not(loom))]
@@ -64,3 +66,5 @@ pub use error::{Error, ShutdownError};
 pub use runtime::Runtime;
 #[cfg(not(loom))]
 pub use stats::{RuntimeStats, Slice, SliceEnd, WorkerStats};
+#[cfg(not(loom))]
+pub use waiting::{Waiting, WaitsFor};

@@ -4,21 +4,14 @@
 use crate::builder::Builder;
 use crate::error::{Error, ShutdownError};
 use crate::lock::slow::SlowLock;
-use crate::preempt::alarm::Alarm;
-use crate::preempt::site::{Count, Site, Waits};
-use crate::preempt::{self, handler, ticker::Ticker};
-use crate::sched::idle::Sleep;
-use crate::sched::policy::Turns;
-use crate::sched::ring::Ring;
-use crate::slot::cache::Cache;
+use crate::preempt::{self, handler};
 use crate::slot::{Layout, pool};
 use crate::stats::{RuntimeStats, Slice, WorkerStats};
 use crate::sys::membarrier;
 use crate::thread::{self, JoinHandle};
-use crate::trace::Trace;
+use crate::waiting::Waiting;
 use crate::worker::shared::Settings;
 use crate::worker::{self, Shared, Worker};
-use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use core::time::Duration;
 use crossbeam_utils::CachePadded;
@@ -78,7 +71,8 @@ impl Runtime {
             .map_err(|e| Error::os("cannot install the stack-overflow handler", e))?;
         worker::setxid::wrap();
         let shared: &'static Shared = Box::leak(Box::new(Shared::new(settings, class)));
-        let workers = (0..shared.settings.workers).map(|i| CachePadded::new(new_worker(shared, i)));
+        let workers =
+            (0..shared.settings.workers).map(|i| CachePadded::new(worker::make::worker(shared, i)));
         shared.set_workers(workers.collect());
         crate::fork::register(shared);
         let runtime = Runtime { shared: SharedHandle(shared), kernel_threads: Mutex::default() };
@@ -234,6 +228,46 @@ impl Runtime {
         RuntimeStats { workers: self.shared.0.workers().iter().map(|w| of(w)).collect() }
     }
 
+    /// The threads that wait for something, and for what.
+    ///
+    /// # Examples
+    /// ```
+    /// let rt = reveille::Runtime::new()?;
+    /// assert!(rt.waiting().is_empty());
+    /// # Ok::<(), reveille::Error>(())
+    /// ```
+    #[must_use]
+    pub fn waiting(&self) -> Vec<Waiting> {
+        crate::waiting::of(self.shared.0)
+    }
+
+    /// If threads are left, and all of them wait for something without a limit, so that none goes on
+    /// unless something outside the runtime wakes it: who waits for what. Print this when a program hangs.
+    ///
+    /// # Examples
+    /// A thread that waits for what nobody will send:
+    /// ```
+    /// let rt = reveille::Runtime::new()?;
+    /// let stuck = rt.spawn(reveille::thread::park);
+    /// let waiting = loop {
+    ///     if let Some(waiting) = rt.stalled() {
+    ///         break waiting;
+    ///     }
+    /// };
+    /// assert!(waiting[0].to_string().ends_with("is parked"));
+    /// stuck.thread().unpark();
+    /// # stuck.join().unwrap();
+    /// # Ok::<(), reveille::Error>(())
+    /// ```
+    #[must_use]
+    pub fn stalled(&self) -> Option<Vec<Waiting>> {
+        let shared = self.shared.0;
+        let before = shared.stillness()?;
+        let waiting = self.waiting();
+        let all = waiting.len() as u64 == shared.running() && !waiting.iter().any(|w| w.timed);
+        (all && !waiting.is_empty() && shared.stillness() == Some(before)).then_some(waiting)
+    }
+
     /// The time slices recorded since the last call, if [`Builder::record_slices`] asked for it.
     #[must_use]
     pub fn take_slices(&self) -> Vec<Slice> {
@@ -252,83 +286,6 @@ impl Drop for Runtime {
         // The workers end as soon as no thread is left that could run.
         self.close();
     }
-}
-
-fn new_worker(shared: &'static Shared, index: usize) -> Worker {
-    let s = &shared.settings;
-    let slice = s.slice.max(preempt::floor::shortest_slice());
-    Worker {
-        site: Site {
-            waits,
-            turn,
-            wake_idle,
-            switches: Count::starting_at(1),
-            seen: Cell::new(0),
-            loop_record: Cell::new(core::ptr::null()),
-            signal_stack: Cell::new((0, 0)),
-            usual_mask: Cell::new(0),
-            signal: s.signal,
-            ticker: Ticker::new(slice, s.adaptive),
-            alarm: Alarm::new(),
-            rang,
-            ticks: Count::new(),
-            preemptions: Count::new(),
-        },
-        sole: Cell::new(s.workers == 1),
-        ring: Ring::new(),
-        turns: Turns::default(),
-        records: UnsafeCell::new(Cache::new()),
-        stacks: UnsafeCell::new(Cache::new()),
-        deadlines: worker::alarm::Deadlines::new(),
-        running: AtomicPtr::new(core::ptr::null_mut()),
-        class: shared.class,
-        next_id: Cell::new(0),
-        last_id: Cell::new(0),
-        shared: Cell::new(shared),
-        index,
-        sleep: Sleep::default(),
-        home_rsp: Cell::new(0),
-        home_fs: Cell::new(0),
-        started: Count::new(),
-        ended: Count::new(),
-        steals: Count::new(),
-        trace: Trace::new(s.trace),
-        random: Cell::new(0x9e37_79b9 ^ (index as u32 + 1)),
-    }
-}
-
-/// Who waits for the worker of `site`. Runs in the handler.
-fn waits(site: &Site) -> Waits {
-    // SAFETY: the site is the first member of its worker.
-    let w = unsafe { &*core::ptr::from_ref(site).cast::<Worker>() };
-    let shared = w.shared();
-    Waits {
-        fresh: w.ring.len() != 0 || shared.arrivals.any(),
-        sliced: shared.sliced.any(),
-        idle_worker: !w.sole.get() && shared.idle.seems_any(),
-    }
-}
-
-/// Runs in the handler.
-fn turn(site: &Site, fresh: bool) {
-    // SAFETY: the site is the first member of its worker.
-    let w = unsafe { &*core::ptr::from_ref(site).cast::<Worker>() };
-    w.turns.tick(fresh);
-}
-
-/// Runs in the handler.
-fn rang(site: &Site) -> bool {
-    // SAFETY: the site is the first member of its worker.
-    let w = unsafe { &*core::ptr::from_ref(site).cast::<Worker>() };
-    w.turns.hurry();
-    w.shared().wake(w)
-}
-
-/// Runs in the handler.
-fn wake_idle(site: &Site) {
-    // SAFETY: the site is the first member of its worker.
-    let w = unsafe { &*core::ptr::from_ref(site).cast::<Worker>() };
-    w.shared().wake_one();
 }
 
 /// The default runtime; null before it is needed, and again in a fork child.

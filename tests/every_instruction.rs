@@ -12,7 +12,7 @@
 //! microseconds in a virtual machine, so long paths are combed. What a run computes must be right, always.
 //!
 //! Cures guarded here: the flag that is one instruction on FS, the resume's window, "pending" at the end of
-//! a guard and of a slice, a switch's `off` in all its parts, the publication of a thread by the other side.
+//! a guard and of a slice, the end of a handler, a switch's `off` in all its parts, the publication of a thread by the other side.
 #![allow(unsafe_code)]
 
 mod support;
@@ -312,6 +312,56 @@ fn the_end_of_a_guard_forgets_no_tick() {
             assert_ne!(turns.load(SeqCst), before, "a tick was forgotten");
             progress(2);
         }
+    });
+}
+
+/// Handles an `ud2`: goes on behind it. The way back is stepped.
+extern "C" fn on_ud2(_: c_int, _: *mut libc::siginfo_t, uc: *mut c_void) {
+    // SAFETY: the kernel's frame; the flag is set with the handler installed, the red zone stepped over.
+    unsafe {
+        (*uc.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] += 2;
+        std::arch::asm!(
+            "lea rsp, [rsp - 128]",
+            "pushfq",
+            "or qword ptr [rsp], 0x100",
+            "popfq",
+            "lea rsp, [rsp + 128]"
+        );
+    }
+}
+
+/// Handlers on the thread's own stack, with the usual mask: wherever the tick comes on their way back
+/// (sigreturn.S), no worker is left with another one's signal stack.
+#[test]
+fn the_return_of_a_handler() {
+    /// Each kernel thread's signal stack, by its id.
+    static KNOWN: [(AtomicU64, AtomicU64); 64] =
+        [const { (AtomicU64::new(0), AtomicU64::new(0)) }; 64];
+    // SAFETY: the handler is async-signal-safe.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_ud2 as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER;
+        assert_eq!(libc::sigaction(libc::SIGILL, &action, std::ptr::null_mut()), 0);
+    }
+    at_each("handler", Way::Whole, StartMethod::Pool, |_| {
+        // SAFETY: the handler steps over the instruction.
+        unsafe { std::arch::asm!("ud2") };
+        let (tid, stack) = {
+            let _off = preempt::disable();
+            // SAFETY: asks only; zeroes are a valid stack_t.
+            unsafe {
+                let mut now: libc::stack_t = std::mem::zeroed();
+                libc::syscall(libc::SYS_sigaltstack, 0usize, &raw mut now, 0usize, 0usize);
+                (libc::syscall(libc::SYS_gettid) as u64, now.ss_sp as u64)
+            }
+        };
+        let own = KNOWN.iter().find(|(of, _)| {
+            of.compare_exchange(0, tid, SeqCst, SeqCst).is_ok() || of.load(SeqCst) == tid
+        });
+        let own = &own.expect("few workers").1;
+        let _ = own.compare_exchange(0, stack, SeqCst, SeqCst);
+        assert_eq!(own.load(SeqCst), stack, "a worker has another one's signal stack");
     });
 }
 

@@ -31,6 +31,7 @@ const UNSAFE: &[&str] = &[
     "src/lot/mod.rs",
     "src/preempt/mod.rs",
     "src/protocol/models.rs",
+    "src/protocol/models_mutex.rs",
     "src/runtime.rs",
     "src/sched/mod.rs",
     "src/slot/mod.rs",
@@ -40,6 +41,7 @@ const UNSAFE: &[&str] = &[
     "src/thread/mod.rs",
     "src/tls/mod.rs",
     "src/trace.rs",
+    "src/waiting.rs",
     "src/worker/mod.rs",
 ];
 

@@ -1,7 +1,7 @@
 //! Who may import whom, read from the `use` lines and paths of `src/`.
 //!
 //! ```text
-//!   5  face        builder runtime thread sync stats doctor fork   what a program sees
+//!   5  face        builder runtime thread sync stats waiting doctor fork what a program sees
 //!   4  worker lot                                                  the only ones that see both halves
 //!   3  sched | preempt                                             pure | the handler's side
 //!   2  tcb context slot tls check dump                             threads at rest
@@ -44,6 +44,8 @@ const LAYERS: &[(&str, u8)] = &[
     ("thread", 5),
     ("sync", 5),
     ("stats", 5),
+    ("waiting", 5),
+    ("Waiting", 5),
     ("doctor", 5),
     ("fork", 5),
     ("bench_support", 5),

@@ -185,6 +185,50 @@ fn what_libc_keeps_by_name() {
     });
 }
 
+/// Which character tables the running thread uses.
+fn tables() -> [usize; 3] {
+    unsafe extern "C" {
+        fn __ctype_b_loc() -> *const usize;
+        fn __ctype_tolower_loc() -> *const usize;
+        fn __ctype_toupper_loc() -> *const usize;
+    }
+    // SAFETY: words of the running thread.
+    unsafe { [*__ctype_b_loc(), *__ctype_tolower_loc(), *__ctype_toupper_loc()] }
+}
+
+/// Guards `__ctype_init` at each thread's start: a thread of an old slot uses the tables of the locale that is in
+/// force now, as a new pthread does. Those of the slot's last thread may have been freed.
+#[test]
+fn character_tables_follow_the_locale() {
+    const TEST: &str = "character_tables_follow_the_locale";
+    if child_case().is_none() {
+        let out = child(TEST, "locale");
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        return;
+    }
+    on_each("setlocale", |rt| {
+        for name in [c"C", c"C.UTF-8", c"C", c"C.UTF-8"] {
+            let before = tables();
+            // SAFETY: a C string; no other thread uses the locale now.
+            assert!(!unsafe { libc::setlocale(libc::LC_ALL, name.as_ptr()) }.is_null());
+            let now = tables();
+            assert!(before != now || name == c"C", "the locales have the same tables");
+            in_crowds(rt, 8, 2, || {
+                assert_eq!(tables(), now, "a thread with other tables");
+                // What a thread does to its own does not last.
+                // SAFETY: a C string, a null; freed when it is no longer in use.
+                unsafe {
+                    let own = libc::newlocale(libc::LC_ALL_MASK, name.as_ptr(), ptr::null_mut());
+                    libc::uselocale(own);
+                    thread::yield_now();
+                    libc::uselocale(usize::MAX as libc::locale_t);
+                    libc::freelocale(own);
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn std_handles_and_identity_are_new() {
     on_each("identity", |rt| {

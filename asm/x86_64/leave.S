@@ -1,7 +1,7 @@
 # Leaving a context for good: the second half of the switch (switch.S), with nothing to come back to.
 #
 # reveille_jump     the running context is at its end
-# reveille_leave    the same from a signal handler, whose flags and control words are not ours: the running
+# reveille_leave    the same from a signal handler, whose flags are not ours: the running
 #                   context is the handler's, the interrupted one has been saved
 #                   in   as reveille_switch, but rdi is not used
 #
@@ -31,11 +31,10 @@ reveille_leave:
     .cfi_undefined rip
     mov rsp, rsi
     wrfsbase rdx
-    # The kernel clears DF in a handler but leaves AC, and MXCSR is the handler's.
+    # The kernel clears DF in a handler but leaves AC. The control words stay the handler's, which are the
+    # default ones: the loop, which is gone to, computes nothing, and leaves by comparing with those in force.
     push 0x202
     popfq
-    ldmxcsr dword ptr [rsp]
-    fldcw word ptr [rsp + 4]
     lea r10, [rip + reveille_entry]
     jmp reveille_switch_last
     .cfi_endproc

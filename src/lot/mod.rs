@@ -34,6 +34,7 @@
 #![allow(unsafe_code)]
 
 mod deferred;
+mod find;
 mod park;
 mod queue;
 #[cfg(test)]
@@ -42,12 +43,10 @@ mod waiter;
 mod wake;
 
 pub(crate) use deferred::{drain, unpark_from_handler};
+pub(crate) use find::{kick, look, mutex_waited_for};
 pub(crate) use park::{Wait, left, park, park_after, rest};
 pub(crate) use waiter::{Waiter, What, Woken};
-pub(crate) use wake::{
-    Found, Moved, kick, move_waiters, mutex_waited_for, timed_out, unpark_all, unpark_one,
-    unpark_some, who_waits,
-};
+pub(crate) use wake::{Found, Moved, move_waiters, timed_out, unpark_all, unpark_one, unpark_some};
 
 use crate::protocol::spin;
 use crate::tls::hot;

@@ -1,6 +1,6 @@
 //! Waking: taking waiters out of their queues, and moving them to others.
 
-use super::waiter::{Waiter, What, Woken};
+use super::waiter::{Waiter, Woken};
 use super::{Bucket, bucket_of};
 use crate::sys::futex;
 use crate::tcb::Record;
@@ -184,73 +184,6 @@ unsafe fn enter_moved(bucket: &Bucket, key: usize, w: *const Waiter) {
     }
 }
 
-/// Takes the thread of `record` out of whatever queue it waits in, for `reason`. False if it waits in none.
-pub(crate) fn kick(record: &'static Record, reason: u32) -> bool {
-    hot::off();
-    let kicked = locked(record, |bucket, w| {
-        // SAFETY: the bucket is locked and the waiter stands in it.
-        unsafe { bucket.queues.remove(w) };
-        w.woken.set(Woken::Kicked(reason));
-        core::ptr::from_ref(w)
-    });
-    if let Some(w) = kicked {
-        // SAFETY: it was taken out above, by this caller alone.
-        unsafe { wake(w) };
-    }
-    due::on();
-    kicked.is_some()
-}
-
-/// What the thread of `record` waits for, if it waits: the kind, the key, and whether it has a deadline.
-pub(crate) fn who_waits(record: &'static Record) -> Option<(What, usize, bool)> {
-    hot::off();
-    let found = locked(record, |_, w| (w.what, w.key(), w.timed && !w.moved.get()));
-    due::on();
-    found
-}
-
-/// The mutex that the thread of `record` waits for, without a deadline, and what `f` says of it while it does.
-pub(crate) fn mutex_waited_for<R>(
-    record: &'static Record,
-    f: impl Fn(usize) -> R,
-) -> Option<(usize, R)> {
-    hot::off();
-    let found = locked(record, |_, w| w.mutex().map(|key| (key, f(key))));
-    due::on();
-    found.flatten()
-}
-
-/// Calls `f` with the waiter of `record` and its bucket, locked. Preemption is off.
-fn locked<R>(record: &Record, mut f: impl FnMut(&Bucket, &Waiter) -> R) -> Option<R> {
-    loop {
-        // Stacks are never unmapped (invariant S1), so a stale waiter can be read; it is trusted only when its
-        // queue has it.
-        let waiter = record.waiter().cast::<Waiter>();
-        // SAFETY: as said.
-        let key = unsafe { waiter.as_ref() }?.key();
-        if key == 0 {
-            return None;
-        }
-        let bucket = bucket_of(key);
-        bucket.lock();
-        // SAFETY: the bucket is locked.
-        let found = unsafe {
-            let mut at = bucket.queues.head(key);
-            while let Some(w) = at
-                && !core::ptr::eq(w, waiter)
-            {
-                at = bucket.queues.after(w);
-            }
-            at.filter(|w| core::ptr::eq(w.record, record)).map(|w| &*core::ptr::from_ref(w))
-        };
-        let result = found.map(|w| f(bucket, w));
-        bucket.unlock();
-        if result.is_some() || core::ptr::eq(record.waiter().cast(), waiter) {
-            return result;
-        }
-    }
-}
-
 /// The deadline of `waiter` has passed: takes it out of its queue. The thread that has to be made ready, if
 /// that is for the caller to do. Preemption is off.
 pub(crate) fn timed_out(waiter: &Waiter) -> Option<&'static Record> {
@@ -305,7 +238,7 @@ unsafe fn oldest(bucket: &'static Bucket, key: usize, bits: u32) -> Option<&'sta
 /// # Safety
 /// The caller took it out of its queue and has written what it wakes with. Nobody touches it after.
 #[inline(always)]
-unsafe fn wake(w: *const Waiter) {
+pub(super) unsafe fn wake(w: *const Waiter) {
     // SAFETY: it is alive until its word says WOKEN, or until it is made ready.
     unsafe {
         let record = (*w).record.as_ref();

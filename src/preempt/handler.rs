@@ -10,11 +10,11 @@
 //! [`FrameRef`] refuse is left alone; a thread that was switched never returns through `sigreturn`.
 
 use super::decide::{Decision, Snapshot, decide};
+use super::pass_on::pass_on;
 use super::site::Site;
 use crate::context::preempted;
 use crate::context::x86_64::{RED_ZONE, RESUME_WORDS, Rest, in_resume_window, reveille_leave};
 use crate::context::{Checks, FrameRef};
-use crate::sys::signal;
 use crate::tcb::Record;
 use crate::tcb::state::After;
 use crate::tls::hot;
@@ -46,7 +46,9 @@ extern "C" fn on_signal(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_voi
         return;
     }
     // SAFETY: the kernel passes a live siginfo.
-    let Some(value) = (unsafe { ours(info) }) else { return pass_on(signo, info, uc) };
+    let Some(value) = (unsafe { ours(info) }) else {
+        return pass_on(&PREVIOUS[signo as usize], signo, info, uc);
+    };
     // SAFETY: the word is null or this thread's record, which is never freed.
     if let Some(record) = unsafe { hot::record().cast::<Record>().as_ref() } {
         let site = record.worker.get().cast::<Site>();
@@ -152,7 +154,7 @@ unsafe fn take_away(record: &Record, site: &Site, due: &Due, uc: *mut libc::ucon
     // SAFETY: the frame is the kernel's.
     let Ok(frame) = (unsafe { FrameRef::new(uc, Checks::Delivered) }) else { return };
     let rsp = frame.greg(libc::REG_RSP) as usize;
-    let (stack_lo, stack_hi) = site.signal_stack.get();
+    let rip = frame.greg(libc::REG_RIP);
     let place = place_for(record, rsp, frame.xstate_len());
     let known_mask = if record.slow.load(Ordering::Relaxed) == 0 {
         site.usual_mask.get()
@@ -162,8 +164,8 @@ unsafe fn take_away(record: &Record, site: &Site, due: &Due, uc: *mut libc::ucon
     let snapshot = Snapshot {
         in_thread: site.loop_record.get() != record.as_ptr(),
         off: hot::off_count(),
-        on_signal_stack: (stack_lo..stack_hi).contains(&rsp),
-        in_window: in_resume_window(frame.greg(libc::REG_RIP)),
+        on_signal_stack: site.on_signal_stack(rsp),
+        in_window: in_resume_window(rip) || super::action::is_returning(rip),
         foreign_mask: frame.sigmask() != known_mask,
         fresh: due.fresh,
         waiting: due.waiting,
@@ -235,44 +237,15 @@ fn place_for(record: &Record, rsp: usize, xstate_len: usize) -> usize {
     if own && rsp - lo < RED_ZONE + RESUME_WORDS {
         return 0;
     }
+    let spare_end = lo - crate::sys::memory::PAGE;
+    if (record.stack().spare.get()..spare_end).contains(&rsp) {
+        // A handler of the program's that interrupted the resume of a thread saved there.
+        return 0;
+    }
     let room = RED_ZONE + RESUME_WORDS + size + size_of::<Rest>() + BELOW + 64;
     if own && rsp - lo > room {
         (rsp - RED_ZONE - RESUME_WORDS - size) & !63
     } else {
-        let spare_end = lo - crate::sys::memory::PAGE;
         (spare_end - size) & !63
-    }
-}
-
-/// Hands a signal that is not a tick to whoever had it before.
-#[cold]
-fn pass_on(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void) {
-    pass_on_to(PREVIOUS[signo as usize].load(Ordering::Acquire), signo, info, uc);
-}
-
-/// Does with a signal what the kernel would have done with the action at `old` in force.
-pub(super) fn pass_on_to(old: usize, signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void) {
-    // SAFETY: null or a saved action, which is never freed.
-    let Some(old) = (unsafe { (old as *const libc::sigaction).as_ref() }) else { return };
-    match old.sa_sigaction {
-        libc::SIG_IGN => {}
-        // The default action of these two is to do nothing: our handler stays.
-        libc::SIG_DFL if signo == libc::SIGURG || signo == libc::SIGWINCH => {}
-        libc::SIG_DFL => {
-            let _ = signal::restore(signo, old);
-            // SAFETY: sends the signal again; it is delivered, with the default action, on return.
-            unsafe { libc::raise(signo) };
-        }
-        f if old.sa_flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: with SA_SIGINFO the handler has this type.
-            let f: signal::Handler = unsafe { core::mem::transmute::<usize, signal::Handler>(f) };
-            f(signo, info, uc);
-        }
-        f => {
-            // SAFETY: without SA_SIGINFO the handler has this type.
-            let f: extern "C" fn(c_int) =
-                unsafe { core::mem::transmute::<usize, extern "C" fn(c_int)>(f) };
-            f(signo);
-        }
     }
 }

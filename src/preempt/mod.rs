@@ -3,7 +3,9 @@
 //! * `site`: what the handler knows of the worker it interrupts
 //! * `ticker`: when ticks come
 //! * `handler`: the signal handler
+//! * `action`: the program's own handlers, and the way back from them
 //! * `overflow`: the guard page
+//! * `pass_on`: signals that are somebody else's
 //! * `decide`: whether to switch, as a pure function
 //! * `guard`: [`disable`] and [`checkpoint`]
 //!
@@ -12,6 +14,7 @@
 #![doc = include_str!("../../docs/preemption.md")]
 #![allow(unsafe_code)]
 
+pub(crate) mod action;
 pub(crate) mod alarm;
 mod decide;
 pub(crate) mod floor;
@@ -19,6 +22,7 @@ mod guard;
 pub(crate) mod handler;
 mod install;
 pub(crate) mod overflow;
+mod pass_on;
 pub(crate) mod site;
 pub(crate) mod ticker;
 

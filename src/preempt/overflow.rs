@@ -4,7 +4,7 @@
 //! writes without allocating. Any other fault goes to the handler that was there before (std's, which
 //! knows the guards of kernel threads).
 
-use super::handler::pass_on_to;
+use super::pass_on::pass_on;
 use crate::sys::memory::PAGE;
 use crate::tcb::{Record, current};
 use core::ffi::{c_int, c_void};
@@ -30,7 +30,7 @@ extern "C" fn on_fault(signo: c_int, info: *mut libc::siginfo_t, uc: *mut c_void
         report(me);
     }
     let old = if signo == libc::SIGSEGV { &OLD_SEGV } else { &OLD_BUS };
-    pass_on_to(old.load(Ordering::Acquire), signo, info, uc);
+    pass_on(old, signo, info, uc);
 }
 
 fn in_guard(r: &Record, address: usize) -> bool {

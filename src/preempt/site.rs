@@ -34,8 +34,9 @@ pub(crate) struct Site {
     pub seen: Cell<u64>,
     /// The context of the worker's loop, where a preempted thread's worker goes on.
     pub loop_record: Cell<*const Record>,
-    /// The signal stack.
-    pub signal_stack: Cell<(usize, usize)>,
+    /// The signal stack. On the way back from handlers too (sigreturn.S).
+    pub signal_stack_lo: Cell<usize>,
+    pub signal_stack_len: Cell<usize>,
     /// The signal mask of workers.
     pub usual_mask: Cell<KernelSet>,
     /// The tick's signal.
@@ -48,6 +49,14 @@ pub(crate) struct Site {
     pub rang: fn(&Site) -> bool,
     pub ticks: Count,
     pub preemptions: Count,
+}
+
+impl Site {
+    /// Whether the address lies in the worker's signal stack.
+    #[inline(always)]
+    pub(crate) fn on_signal_stack(&self, address: usize) -> bool {
+        address.wrapping_sub(self.signal_stack_lo.get()) < self.signal_stack_len.get()
+    }
 }
 
 /// A counter with one writer and many readers.

@@ -7,12 +7,14 @@
 //! * [`rwlock`]: readers and writers
 //! * [`once`], [`barrier`], [`semaphore`]: what their names say
 //! * [`slots`]: what signal handlers leave for later
+//! * [`ends`]: the last end of all
 //! * [`spin`]: a lock held for a few instructions
 //!
 //! Nothing here blocks or wakes: a transition *says* what its caller has to do (`#[must_use]`), because
 //! only `worker` knows how. So everything here runs under loom; `models` are the models.
 
 pub(crate) mod barrier;
+pub(crate) mod ends;
 pub(crate) mod join;
 #[cfg(all(test, loom))]
 pub(crate) mod models;

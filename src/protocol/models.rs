@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)]
 
+use super::ends::Ends;
 use super::join::{Detaching, Ended, JoinWord, Value, Waiting};
 use super::spin;
 use super::token::{Parking, Token, Unparking};
@@ -262,6 +263,37 @@ fn loom_a_handle_is_dropped_by_a_kernel_thread() {
             it.wait_in_kernel();
             it.take();
         }
+    });
+}
+
+/// Two workers end the last two threads: one of them sees that it was the last.
+#[test]
+fn loom_the_last_end_is_seen() {
+    check(None, || {
+        #[derive(Default)]
+        struct World {
+            counts: [AtomicU32; 2],
+            ends: Ends,
+            seen: AtomicU32,
+        }
+        impl World {
+            fn end(&self, me: usize) {
+                self.counts[me].store(1, Relaxed);
+                self.ends.announce();
+                if self.counts.iter().map(|c| c.load(Relaxed)).sum::<u32>() == 2 {
+                    self.seen.fetch_add(1, Relaxed);
+                }
+            }
+        }
+        let world = Arc::new(World::default());
+        let other = thread::spawn({
+            let world = Arc::clone(&world);
+            move || world.end(1)
+        });
+        world.end(0);
+        other.join().unwrap();
+        assert_ne!(world.seen.load(Relaxed), 0, "nobody saw the end of all");
+        assert_eq!(world.ends.seen(), 2);
     });
 }
 

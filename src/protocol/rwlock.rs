@@ -94,10 +94,10 @@ impl Access {
         match self {
             Access::Read if now & WRITER == 0 && now < FULL => Some(now + READER),
             Access::Upgradable if now & (WRITER | UPGRADABLE) == 0 && now < FULL => {
-                Some(now + READER | UPGRADABLE)
+                Some((now + READER) | UPGRADABLE)
             }
             Access::Write if now & !QUEUED == 0 => Some(now | WRITER),
-            Access::Upgrade if now & !QUEUED == READER | UPGRADABLE => Some(now & QUEUED | WRITER),
+            Access::Upgrade if now & !QUEUED == READER | UPGRADABLE => Some((now & QUEUED) | WRITER),
             _ => None,
         }
     }

@@ -71,10 +71,12 @@ pub(crate) fn min_stack() -> usize {
     (MIN_STACK + signal::min_signal_stack()).next_multiple_of(PAGE)
 }
 
-/// A saved context of the largest extended state, and room for the code that resumes it.
+/// A saved context of the largest extended state, and room for the code that resumes it and a handler of the
+/// program's that interrupts that code.
 fn spare_size() -> usize {
     const RESUME_FRAMES: usize = 8192;
-    (size_of::<Saved>() + crate::context::xsave_size() + 128 + RESUME_FRAMES).next_multiple_of(PAGE)
+    let below = RESUME_FRAMES + signal::min_signal_stack();
+    (size_of::<Saved>() + crate::context::xsave_size() + 128 + below).next_multiple_of(PAGE)
 }
 
 /// Makes the slot at `base` from fresh zeroed memory: guard and TLS block.

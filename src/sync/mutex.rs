@@ -6,7 +6,7 @@ use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
-use lock_api::{RawMutex as _, RawMutexFair as _, RawMutexTimed as _};
+use lock_api::RawMutex as _;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 use std::time::{Duration, Instant};

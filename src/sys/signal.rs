@@ -14,6 +14,35 @@ pub(crate) const fn set_of(signo: i32) -> KernelSet {
     1 << (signo - 1)
 }
 
+/// The kernel's `struct sigaction`.
+#[repr(C)]
+#[derive(Default, Clone, Copy)]
+pub(crate) struct KernelAction {
+    pub handler: usize,
+    pub flags: u64,
+    pub restorer: usize,
+    pub mask: KernelSet,
+}
+
+/// rt_sigaction(2) without libc: puts `new` in force, if given; returns what was, or the error's number.
+/// Async-signal-safe.
+///
+/// # Safety
+/// The handler and the way back are what the kernel needs.
+pub(crate) unsafe fn kernel_action(
+    signo: i32,
+    new: Option<&KernelAction>,
+) -> Result<KernelAction, i32> {
+    let mut old = KernelAction::default();
+    let new = new.map_or(core::ptr::null(), core::ptr::from_ref) as usize;
+    let (out, len) = (&raw mut old as usize, size_of::<KernelSet>());
+    // SAFETY: null or a live action, and a live place; the rest is the caller's promise.
+    match unsafe { syscall4(libc::SYS_rt_sigaction, signo as usize, new, out, len) } {
+        0 => Ok(old),
+        e => Err(-e as i32),
+    }
+}
+
 /// Installs `handler` for `signo` on the signal stack and returns what was there.
 ///
 /// SA_RESTART keeps restartable calls whole; SA_NODEFER is never set (a late tick would nest on the

@@ -61,6 +61,16 @@ impl Thread {
         }
     }
 
+    /// The record of a reveille thread that has not ended; stale at once.
+    pub(crate) fn record(&self) -> Option<&'static crate::tcb::Record> {
+        match &self.0 {
+            Identity::Reveille { record, id, .. } => {
+                (record.id.load(Ordering::Acquire) == *id).then_some(*record)
+            }
+            Identity::Kernel(_) => None,
+        }
+    }
+
     /// How often the thread has been preempted so far; 0 for kernel threads and ended ones.
     #[must_use]
     pub fn preemptions(&self) -> u64 {

@@ -134,7 +134,6 @@ unsafe fn by_name(plan: &Plan, fs: usize) {
         }
         if libc::uselocale(core::ptr::null_mut()) != GLOBAL_LOCALE {
             libc::uselocale(GLOBAL_LOCALE);
-            (g.ctype_init)();
         }
     }
 }

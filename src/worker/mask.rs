@@ -13,6 +13,7 @@
 //! finds it, unless it blocks more than before: then the thread may be in a handler, and no tick takes it away.
 
 use super::Worker;
+use crate::preempt::action;
 use crate::sys::signal;
 use crate::sys::signal::KernelSet;
 use crate::tcb::{Record, current};
@@ -144,6 +145,26 @@ pub unsafe extern "C" fn sigprocmask(
     // SAFETY: the running thread's errno.
     unsafe { *libc::__errno_location() = rc };
     -1
+}
+
+/// See sigset(3): a handler whose signal is blocked while it runs, or the signal held.
+///
+/// # Safety
+/// As there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigset(signo: c_int, disposition: usize) -> usize {
+    const SIG_HOLD: usize = 2;
+    let hold = disposition == SIG_HOLD;
+    let new = (!hold).then_some(disposition);
+    let old = match action::replace(signo, new, 0, 0) {
+        libc::SIG_ERR => return libc::SIG_ERR,
+        old => old,
+    };
+    let (set, mut was) = (signal::set_of(signo), [0 as KernelSet; 16]);
+    let how = if hold { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
+    // SAFETY: the kernel's set is the first word of libc's; the other is as long as libc's.
+    unsafe { change(how, (&raw const set).cast(), was.as_mut_ptr().cast()) };
+    if was[0] & set != 0 { SIG_HOLD } else { old }
 }
 
 /// pthread_getattr_np(3). libc's asks the kernel for the thread id in the block, which for a reveille

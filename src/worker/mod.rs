@@ -14,6 +14,7 @@ pub(crate) mod give;
 mod glue;
 mod idle;
 mod life;
+pub(crate) mod make;
 mod mask;
 pub(crate) mod ops;
 mod pick;

@@ -36,12 +36,11 @@ pub(crate) fn give_way_sliced() {
     let in_handler = {
         hot::off();
         let site = &of(me).site;
-        let (lo, hi) = site.signal_stack.get();
         let known = match me.slow.load(Ordering::Relaxed) {
             0 => site.usual_mask.get(),
             _ => me.mask.get(),
         };
-        let in_handler = (lo..hi).contains(&(&raw const here as usize))
+        let in_handler = site.on_signal_stack(&raw const here as usize)
             || crate::sys::signal::current_mask() != known;
         let _due = hot::on();
         in_handler
@@ -59,6 +58,10 @@ fn give_way(me: &'static Record, after: After, what: &'static str) {
     hot::off_from_on();
     let w = of(me);
     if let Some(next) = w.pick() {
+        if matches!(after, After::Sliced) {
+            w.site.preemptions.bump();
+            me.preemptions.fetch_add(1, Ordering::Relaxed);
+        }
         me.after.set(after);
         if me.slow.load(Ordering::Relaxed) != 0 {
             return slowly(me, w, next);

@@ -4,21 +4,11 @@
 //! installed its own by then, at the first pthread_create. Its flags are kept and SA_ONSTACK is added: a
 //! frame is three kilobytes, which a small stack may not have.
 
-use crate::sys::raw::syscall4;
+use crate::sys::signal::{self, KernelAction};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// The kernel's `struct sigaction`.
-#[repr(C)]
-#[derive(Default)]
-struct KernelAction {
-    handler: usize,
-    flags: u64,
-    restorer: usize,
-    mask: u64,
-}
-
-const SIGSETXID: usize = 33;
+const SIGSETXID: i32 = 33;
 
 /// glibc's handler.
 static REAL: AtomicUsize = AtomicUsize::new(0);
@@ -38,17 +28,14 @@ core::arch::global_asm!(
 /// Puts our handler before glibc's, once. After the first pthread_create.
 pub(crate) fn wrap() {
     let ours = reveille_setxid as *const () as usize;
-    let mut action = KernelAction::default();
-    let at = &raw mut action as usize;
-    // SAFETY: reads the action into a live local of the kernel's layout.
-    let rc = unsafe { syscall4(libc::SYS_rt_sigaction, SIGSETXID, 0, at, 8) };
-    if rc != 0 || action.handler == ours || action.handler <= 1 {
+    // SAFETY: asks only.
+    let Ok(action) = (unsafe { signal::kernel_action(SIGSETXID, None) }) else { return };
+    if action.handler == ours || action.handler <= 1 {
         return;
     }
     REAL.store(action.handler, Ordering::SeqCst);
     let new =
         KernelAction { handler: ours, flags: action.flags | libc::SA_ONSTACK as u64, ..action };
-    let at = &raw const new as usize;
     // SAFETY: the handler's asm keeps the convention of a handler; the rest is glibc's own.
-    unsafe { syscall4(libc::SYS_rt_sigaction, SIGSETXID, at, 0, 8) };
+    let _ = unsafe { signal::kernel_action(SIGSETXID, Some(&new)) };
 }

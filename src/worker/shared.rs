@@ -2,6 +2,7 @@
 
 use super::Worker;
 use crate::lock::spin::SpinLock;
+use crate::protocol::ends::Ends;
 use crate::sched::idle::Idle;
 use crate::sched::list::List;
 use crate::sys::futex;
@@ -88,7 +89,7 @@ pub(crate) struct Shared {
     pub closed: AtomicBool,
     /// Somebody waits for all threads to end; bumped at each end while so.
     pub watched: AtomicBool,
-    pub ends: AtomicU32,
+    pub ends: Ends,
     /// Start of the runtime, by the monotonic clock, in nanoseconds.
     pub begun_ns: u64,
     /// The runtime made before this one (`fork`).
@@ -110,7 +111,7 @@ impl Shared {
             started_outside: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             watched: AtomicBool::new(false),
-            ends: AtomicU32::new(0),
+            ends: Ends::default(),
             begun_ns: crate::trace::now(),
             older: AtomicPtr::new(core::ptr::null_mut()),
             workers: AtomicPtr::new(core::ptr::null_mut()),
@@ -176,6 +177,15 @@ impl Shared {
         }
     }
 
+    /// If no thread runs or is ready: a number that changes when one has been.
+    pub(crate) fn stillness(&self) -> Option<u64> {
+        let quiet = self.workers().iter().all(|w| w.sleep.is_asleep() && w.ring.len() == 0)
+            && !self.arrivals.any()
+            && !self.sliced.any();
+        let switches = || self.workers().iter().map(|w| w.site.switches.get()).sum();
+        quiet.then(switches)
+    }
+
     /// Nothing new will be started from outside; workers end when the last thread has.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
@@ -188,10 +198,8 @@ impl Shared {
     #[inline]
     pub(crate) fn one_ended(&self) {
         if self.watched.load(Ordering::Relaxed) {
-            // Also the full barrier between this worker's count of ends and the look at the others':
-            // of two workers that end the last two threads, one sees both ends.
-            self.ends.fetch_add(1, Ordering::SeqCst);
-            futex::wake(&self.ends, i32::MAX);
+            self.ends.announce();
+            futex::wake(self.ends.word(), i32::MAX);
             if self.is_over() {
                 self.wake_all();
             }
@@ -213,7 +221,7 @@ impl Shared {
         let deadline = timeout.and_then(|t| Instant::now().checked_add(t));
         self.watched.store(true, Ordering::SeqCst);
         loop {
-            let seen = self.ends.load(Ordering::SeqCst);
+            let seen = self.ends.seen();
             let running = self.running();
             if running == 0 {
                 return 0;
@@ -225,7 +233,7 @@ impl Shared {
                     Some(left) => left.min(LOOK),
                 },
             };
-            futex::wait_timeout(&self.ends, seen, wait);
+            futex::wait_timeout(self.ends.word(), seen, wait);
         }
     }
 }

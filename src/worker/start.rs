@@ -33,10 +33,10 @@ pub(crate) unsafe extern "C" fn reveille_start(prev: *const Record, worker: *con
 
 /// A thread from its first slice to its end.
 fn thread_main(me: &'static Record) -> Next {
-    if me.stack().registered.get() == 0 {
-        // SAFETY: first thread of the stack: its character tables follow the locale.
-        unsafe { (glibc::known().ctype_init)() };
-    }
+    // As glibc at a thread's start. Not at a reset: setlocale(3) in between sets its caller's tables only, and
+    // may free those of the old locale.
+    // SAFETY: sets the running thread's character tables after its locale.
+    unsafe { (glibc::known().ctype_init)() };
     // SAFETY: preemption is off once, and nothing of the runtime is in use.
     unsafe { hot::begin_slice() };
     // SAFETY: the record is this thread's, its body set by the spawner.
@@ -146,7 +146,8 @@ pub(crate) fn prepare(w: &'static Worker, shared: &'static Shared) -> Result<Rea
     // SAFETY: the reservation is never freed and only this kernel thread uses it.
     let old_stack = unsafe { signal::set_signal_stack(lo as *mut u8, len) }
         .map_err(|e| Error::os("cannot set a worker's signal stack", e))?;
-    w.site.signal_stack.set((lo, lo + len));
+    w.site.signal_stack_lo.set(lo);
+    w.site.signal_stack_len.set(len);
     let loop_record = pool::record()?;
     let stack = pool::stack(shared.class)?;
     // SAFETY: nobody runs on the stack.

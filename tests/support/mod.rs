@@ -268,6 +268,11 @@ pub fn child_case() -> Option<String> {
 /// Runs the test `test` of this binary once more, in a child process, with `case` to be seen by
 /// [`child_case`] there. Standard input and outputs are piped. A child that hangs is killed and reported.
 pub fn child(test: &str, case: &str) -> Output {
+    child_with(test, case, &[])
+}
+
+/// As [`child`], with more variables in its environment.
+pub fn child_with(test: &str, case: &str, variables: &[(&str, &std::path::Path)]) -> Output {
     let me = std::env::current_exe().unwrap();
     let seconds = hung().as_secs().to_string();
     Command::new("timeout")
@@ -275,6 +280,7 @@ pub fn child(test: &str, case: &str) -> Output {
         .arg(me)
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(CHILD, case)
+        .envs(variables.iter().copied())
         .output()
         .expect("the test can run itself")
 }
