@@ -12,7 +12,8 @@ use crate::sched::ring::Ring;
 use crate::slot::cache::Cache;
 use crate::slot::{Layout, pool};
 use crate::stats::{RuntimeStats, Slice, WorkerStats};
-use crate::sys::membarrier;
+use crate::sys::{membarrier, memory};
+use crate::tcb::Record;
 use crate::thread::{self, JoinHandle};
 use crate::trace::Trace;
 use crate::worker::shared::Settings;
@@ -76,8 +77,9 @@ impl Runtime {
         preempt::overflow::install()
             .map_err(|e| Error::os("cannot install the stack-overflow handler", e))?;
         worker::setxid::wrap();
+        let rings = rings(settings.workers)?;
         let shared: &'static Shared = Box::leak(Box::new(Shared::new(settings, class)));
-        let workers = (0..shared.settings.workers).map(|i| CachePadded::new(new_worker(shared, i)));
+        let workers = rings.enumerate().map(|(i, r)| CachePadded::new(new_worker(shared, i, r)));
         shared.set_workers(workers.collect());
         crate::fork::register(shared);
         let runtime = Runtime { shared: SharedHandle(shared), kernel_threads: Mutex::default() };
@@ -253,7 +255,16 @@ impl Drop for Runtime {
     }
 }
 
-fn new_worker(shared: &'static Shared, index: usize) -> Worker {
+/// The rings of `n` workers, in memory that costs nothing until it is touched.
+fn rings(n: usize) -> Result<impl Iterator<Item = &'static Ring<Record>>, Error> {
+    const EACH: usize = size_of::<Ring<Record>>().next_multiple_of(memory::PAGE);
+    let base = memory::reserve(n * EACH)
+        .map_err(|e| Error::os("no memory for the workers' run queues", e))?;
+    // SAFETY: a part of a fresh zeroed reservation, which is never given back, for each.
+    Ok((0..n).map(move |i| unsafe { Ring::zeroed(base.add(i * EACH)) }))
+}
+
+fn new_worker(shared: &'static Shared, index: usize, ring: &'static Ring<Record>) -> Worker {
     let s = &shared.settings;
     let slice = s.slice.max(preempt::floor::shortest_slice());
     Worker {
@@ -272,7 +283,7 @@ fn new_worker(shared: &'static Shared, index: usize) -> Worker {
             preemptions: Count::new(),
         },
         sole: Cell::new(s.workers == 1),
-        ring: Ring::new(),
+        ring,
         turns: Turns::default(),
         records: UnsafeCell::new(Cache::new()),
         stacks: UnsafeCell::new(Cache::new()),
