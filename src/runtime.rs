@@ -271,9 +271,11 @@ fn new_worker(shared: &'static Shared, index: usize, ring: &'static Ring<Record>
         site: Site {
             waits,
             turn,
+            charge,
             wake_idle,
             switches: Count::starting_at(1),
             seen: Cell::new(0),
+            since: Cell::new(0),
             loop_record: Cell::new(core::ptr::null()),
             signal_stack: Cell::new((0, 0)),
             usual_mask: Cell::new(0),
@@ -320,6 +322,18 @@ fn turn(site: &Site, fresh: bool) {
     // SAFETY: the site is the first member of its worker.
     let w = unsafe { &*core::ptr::from_ref(site).cast::<Worker>() };
     w.turns.tick(fresh);
+}
+
+/// Runs in the handler.
+fn charge(site: &Site, record: &Record, used: u32) -> bool {
+    // SAFETY: the site is the first member of its worker.
+    let w = unsafe { &*core::ptr::from_ref(site).cast::<Worker>() };
+    let old = record.preemptions.load(Ordering::Relaxed) != 0;
+    let had = old.then(|| record.had.get());
+    let slice = site.ticker.length().as_micros().try_into().unwrap_or(u32::MAX);
+    let (has, lags) = w.shared().shares.charge(had, used, slice);
+    record.had.set(has);
+    lags
 }
 
 /// Runs in the handler.

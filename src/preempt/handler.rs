@@ -92,8 +92,10 @@ unsafe fn on_tick(record: &Record, site: &Site, precise: bool, uc: *mut libc::uc
     let fresh = site.switches.get() != site.seen.get();
     site.seen.set(site.switches.get());
     site.ticker.on_tick(site, waits, fresh);
+    let mut stays = fresh;
     if waits.sliced {
         (site.turn)(site, fresh);
+        stays |= lags(record, site, fresh) && !waits.fresh;
     }
     // Somebody still waits at a tick: there is work for two. While threads give way by themselves the
     // rarer kind of tick decides, since moving one of them costs more than it may save.
@@ -119,7 +121,7 @@ unsafe fn on_tick(record: &Record, site: &Site, precise: bool, uc: *mut libc::uc
         on_signal_stack: (stack_lo..stack_hi).contains(&rsp),
         in_window: in_resume_window(frame.greg(libc::REG_RIP)),
         foreign_mask: frame.sigmask() != known_mask,
-        fresh,
+        fresh: stays,
         waiting: waits.fresh || waits.sliced,
         can_save: place != 0,
     };
@@ -138,6 +140,16 @@ unsafe fn on_tick(record: &Record, site: &Site, precise: bool, uc: *mut libc::uc
             unsafe { leave(record, site, &frame, place) };
         }
     }
+}
+
+/// Counts the processor time of the slice that may end now. True if the thread has had so little that it should go
+/// on. A fresh thread has not used the whole time since the last tick, so it is left out.
+#[inline]
+fn lags(record: &Record, site: &Site, fresh: bool) -> bool {
+    let now = crate::sys::cpu_time();
+    let since = site.since.replace(now);
+    let counts = !fresh && since != 0 && site.loop_record.get() != record.as_ptr();
+    counts && (site.charge)(site, record, now.saturating_sub(since) as u32)
 }
 
 /// The thread's mask was changed behind our back.

@@ -20,3 +20,19 @@ pub(crate) fn has_fsgsbase() -> bool {
     // SAFETY: getauxval reads the auxiliary vector.
     unsafe { libc::getauxval(libc::AT_HWCAP2) & HWCAP2_FSGSBASE != 0 }
 }
+
+/// The calling kernel thread's processor time in microseconds. Async-signal-safe.
+pub(crate) fn cpu_time() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes a local. This clock needs the system call in any case.
+    unsafe {
+        raw::syscall4(
+            libc::SYS_clock_gettime,
+            libc::CLOCK_THREAD_CPUTIME_ID as usize,
+            &raw mut t as usize,
+            0,
+            0,
+        );
+    }
+    t.tv_sec as u64 * 1_000_000 + t.tv_nsec as u64 / 1000
+}
