@@ -5,7 +5,7 @@
 //!   4  worker lot                                                  the only ones that see both halves
 //!   3  sched | preempt                                             pure | the handler's side
 //!   2  tcb context slot tls check dump                             threads at rest
-//!   1  sys lock::{spin,slow} protocol trace tls::hot               one concern each
+//!   1  sys lock::{spin,slow} protocol trace tls::{hot,due}         one concern each
 //!   0  prim error                                                  for all
 //! ```
 //!
@@ -28,6 +28,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("protocol", 1),
     ("trace", 1),
     ("tls::hot", 1),
+    ("tls::due", 1),
     ("tcb", 2),
     ("context", 2),
     ("slot", 2),
@@ -78,10 +79,9 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[(
 const TEST_ONLY: &[&str] = &[
     "sched/models.rs",
     "sched/sim",
-    "protocol/models.rs",
-    "protocol/models_mutex.rs",
-    "protocol/models_offer.rs",
+    "protocol/models",
     "protocol/condvar2005_models.rs",
+    "lot/storm.rs",
 ];
 
 fn source() -> PathBuf {

@@ -7,7 +7,7 @@
 //! descheduled the holder.
 
 use crate::protocol::spin;
-use crate::tls::hot;
+use crate::tls::{due, hot};
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -85,6 +85,8 @@ impl<T> Drop for SpinGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         spin::release(&self.lock.held);
-        let _due = hot::on();
+        if hot::on() {
+            due::after_spin();
+        }
     }
 }

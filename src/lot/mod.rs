@@ -37,6 +37,8 @@ mod deferred;
 mod find;
 mod park;
 mod queue;
+#[cfg(test)]
+mod storm;
 mod waiter;
 mod wake;
 
@@ -50,6 +52,9 @@ use crate::protocol::spin;
 use crate::tls::hot;
 use core::sync::atomic::AtomicBool;
 use queue::Queues;
+
+/// A waiter is woken with this if what it waits for has been given to it.
+pub(crate) const GRANTED: usize = 1;
 
 /// Buckets: enough that a million threads that wait for a million things are some dozens each.
 const BUCKETS: usize = 1 << 14;

@@ -78,13 +78,15 @@ fn park_thread(me: &'static Record, wait: &Wait, validate: impl FnOnce() -> bool
     let leaving = leaving.choose();
     let bucket = bucket_of(wait.key);
     bucket.lock();
-    if waiter.expired.get() || !validate() {
+    // From here on only who takes it out of the queue has a say: what `validate` did stands.
+    let expired = waiter.expired.get();
+    if expired || !validate() {
         bucket.unlock();
         leaving.stay();
         if let Some(heap) = heap {
             alarm::cancel(heap, &waiter);
         }
-        return if waiter.expired.get() { Woken::TimedOut } else { Woken::Invalid };
+        return if expired { Woken::TimedOut } else { Woken::Invalid };
     }
     // SAFETY: the bucket is locked; this frame lives until the waiter has been taken out and woken.
     unsafe { wait.enter(bucket, &waiter) };

@@ -205,7 +205,7 @@ pub(crate) fn timed_out(waiter: &Waiter) -> Option<&'static Record> {
         }
         bucket.unlock();
         let moved = waiter.moved.get();
-        let _due = hot::on();
+        due::on();
         if here {
             // SAFETY: records are never freed.
             let record = unsafe { waiter.record.as_ref() };

@@ -74,11 +74,21 @@ impl Alarm {
     #[cold]
     #[inline(never)]
     fn arm(&self, deadline: Deadline) {
-        self.armed[deadline.clock as usize].set(deadline.at);
+        let armed = &self.armed[deadline.clock as usize];
+        armed.set(deadline.at);
         // SAFETY: null or a leaked allocation.
         if let Some(timers) = unsafe { self.timers.load(Ordering::Acquire).as_ref() } {
-            // Zero would disarm it.
-            timers[deadline.clock as usize].set_at(deadline.at.max(1));
+            let mut at = deadline.at;
+            loop {
+                // Zero would disarm it.
+                timers[deadline.clock as usize].set_at(at.max(1));
+                // A handler came in between and armed it, earlier; the line above took that back.
+                let now = armed.get();
+                if now >= at {
+                    break;
+                }
+                at = now;
+            }
         }
     }
 
@@ -91,7 +101,7 @@ impl Alarm {
     /// The worker could not be taken away: again, soon. Async-signal-safe.
     pub(crate) fn again(&self) {
         self.due.set(true);
-        self.arm(Deadline { clock: Clock::Monotonic, at: Clock::Monotonic.now() + AGAIN });
+        self.ring_at(Deadline { clock: Clock::Monotonic, at: Clock::Monotonic.now() + AGAIN });
     }
 
     /// Whether the sleepers have to be looked at.

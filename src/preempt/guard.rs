@@ -1,7 +1,7 @@
 //! The user's side: switching preemption off for a few instructions, and looking for a due tick.
 
 use crate::tcb::current;
-use crate::tls::hot;
+use crate::tls::{due, hot};
 use core::marker::PhantomData;
 
 /// Preemption is off while this lives; see [`disable`].
@@ -45,8 +45,8 @@ impl Drop for Guard {
     #[inline]
     fn drop(&mut self) {
         // Zero: a panic has switched it on already.
-        if hot::off_count() != 0 && hot::on() && hot::off_count() == 0 {
-            super::honour_pending();
+        if hot::off_count() != 0 {
+            due::on();
         }
     }
 }

@@ -26,6 +26,6 @@ mod pass_on;
 pub(crate) mod site;
 pub(crate) mod ticker;
 
-pub(crate) use crate::tls::due::{honour_pending, set_give_way};
+pub(crate) use crate::tls::due::set_give_way;
 pub(crate) use guard::hook_panics;
 pub use guard::{Guard, assert_on, checkpoint, disable, is_disabled};

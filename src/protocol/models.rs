@@ -24,10 +24,10 @@ pub(crate) fn check(preemptions: Option<usize>, f: impl Fn() + Send + Sync + 'st
 
 /// Where a thread rests until somebody makes it ready, once.
 #[derive(Default)]
-struct Gate(Mutex<bool>, Condvar);
+pub(super) struct Gate(Mutex<bool>, Condvar);
 
 impl Gate {
-    fn pass(&self) {
+    pub(super) fn pass(&self) {
         let mut open = self.0.lock().unwrap();
         while !*open {
             open = self.1.wait(open).unwrap();
@@ -35,7 +35,7 @@ impl Gate {
         *open = false;
     }
 
-    fn open(&self) {
+    pub(super) fn open(&self) {
         let mut open = self.0.lock().unwrap();
         assert!(!*open, "made ready twice");
         *open = true;
@@ -145,15 +145,15 @@ fn loom_kernel_thread_parks_on_a_futex() {
 
 /// A plain variable. Loom notices two accesses at once, or without order.
 #[derive(Default)]
-struct Plain(UnsafeCell<u32>);
+pub(super) struct Plain(UnsafeCell<u32>);
 
 impl Plain {
-    fn get(&self) -> u32 {
+    pub(super) fn get(&self) -> u32 {
         // SAFETY: the pointer is live; loom checks the rest.
         self.0.with(|v| unsafe { *v })
     }
 
-    fn set(&self, value: u32) {
+    pub(super) fn set(&self, value: u32) {
         // SAFETY: as above.
         self.0.with_mut(|v| unsafe { *v = value });
     }

@@ -46,9 +46,10 @@ impl WaitWord {
     #[must_use]
     #[inline]
     pub(crate) fn wake(&self) -> bool {
-        // A waiter that rests is changed by nobody else, so no read-modify-write is needed.
-        if self.0.load(Ordering::Relaxed) == QUEUED {
-            let (ok, failed) = (Ordering::AcqRel, Ordering::Relaxed);
+        // A waiter that rests is changed by nobody else, so no read-modify-write is needed. Acquire: what was saved
+        // when its stack was left is visible to whom the caller gives it.
+        if self.0.load(Ordering::Acquire) == QUEUED {
+            let (ok, failed) = (Ordering::AcqRel, Ordering::Acquire);
             if self.0.compare_exchange(QUEUED, WOKEN, ok, failed).is_ok() {
                 return false;
             }

@@ -1,4 +1,5 @@
-//! What happens when preemption comes back on and a tick is due: the thread gives its worker up.
+//! What happens when preemption comes back on and a tick is due: the thread gives its worker up. A kernel
+//! thread, which no tick comes for, does what a signal handler left to it (`lot::deferred`).
 //!
 //! How it does is `worker`'s business, far above: it leaves a function here at the first start.
 
@@ -12,7 +13,8 @@ pub(crate) fn set_give_way(f: fn()) {
     GIVE_WAY.store(f as *mut (), Ordering::Release);
 }
 
-/// Honours a tick that came while preemption was off. Preemption is on.
+/// Honours what came while preemption was off: a tick, or a wake-up that a signal handler could not do. The
+/// thread is at rest.
 #[cold]
 #[inline(never)]
 pub(crate) fn honour_pending() {
@@ -25,18 +27,34 @@ pub(crate) fn honour_pending() {
     f();
 }
 
-/// Honours a tick that is due, if preemption is on. One load when none is.
+/// Whether nothing of the runtime is half changed by the running thread. A kernel thread rests with a count of
+/// one: it has preemption off for good.
+#[inline(always)]
+pub(crate) fn at_rest() -> bool {
+    hot::off_count() == u32::from(hot::record().is_null())
+}
+
+/// Honours what is due, if the thread is at rest. One load when nothing is.
 #[inline(always)]
 pub(crate) fn look() {
-    if hot::pending() && hot::off_count() == 0 {
+    if hot::pending() && at_rest() {
         honour_pending();
     }
 }
 
-/// Leaves one level of [`hot::off`], and honours a due tick if it was the last.
+/// Leaves one level of [`hot::off`], and honours what is due if it was the last.
 #[inline(always)]
 pub(crate) fn on() {
-    if hot::on() && hot::off_count() == 0 {
+    if hot::on() && at_rest() {
+        honour_pending();
+    }
+}
+
+/// After a spin lock has been let go of and something was found due: a thread has better places to give way,
+/// a kernel thread may come by no other.
+#[cold]
+pub(crate) fn after_spin() {
+    if hot::record().is_null() && at_rest() {
         honour_pending();
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct Worker {
     pub site: Site,
     /// Nobody steals: the runtime has one worker.
     pub sole: Cell<bool>,
-    pub ring: Ring<Record>,
+    pub ring: &'static Ring<Record>,
     /// Which queue is asked first, and when.
     pub turns: Turns,
     /// Free records.

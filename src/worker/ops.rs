@@ -25,7 +25,9 @@ pub(crate) fn yield_now() -> bool {
 /// As [`yield_now`] for a thread whose slice is over: it waits among the sliced ones.
 pub(crate) fn give_way_sliced() {
     let Some(me) = current::get() else {
-        // A kernel thread: a signal handler could not wake somebody at once.
+        // A kernel thread: a signal handler could not wake somebody at once. One that comes from here on says so
+        // again.
+        hot::set_pending(0);
         return crate::lot::drain();
     };
     // In a handler of the program's a tick is not honoured: its stack may be the worker's own, and its
@@ -167,7 +169,11 @@ pub(crate) fn exit(me: &'static Record) -> Next {
         me.slow.store(0, Ordering::Relaxed);
     }
     me.masks_tick.set(false);
-    if let Some(joiner) = me.join.joiner() {
+    // Among others that wait the joiner takes its place behind them: it then finds the threads that it joins
+    // next ended, which saves a switch for each.
+    if w.ring.len() == 0
+        && let Some(joiner) = me.join.joiner()
+    {
         // SAFETY: a joiner in the word is the record of a blocked thread.
         let joiner = unsafe { &*joiner };
         if core::ptr::eq(joiner.runtime.get(), w.shared.get().cast()) {

@@ -5,7 +5,9 @@ pub(crate) mod condvar;
 pub(crate) mod deadlock;
 pub(crate) mod mutex;
 pub(crate) mod owner;
+pub(crate) mod rwlock;
 
 pub use condvar::RawCondvar;
 pub use mutex::{RawFairMutex, RawMutex};
 pub use owner::Held;
+pub use rwlock::RawRwLock;
