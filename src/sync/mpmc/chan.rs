@@ -24,7 +24,7 @@ pub(super) struct Chan<T> {
     receivers: AtomicUsize,
 }
 
-// SAFETY: the state is touched under the lock; messages go from one thread to another.
+// SAFETY: the state is touched under the lock; messages go from one thread to another (invariant K2).
 unsafe impl<T: Send> Sync for Chan<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Send for Chan<T> {}
@@ -176,7 +176,7 @@ impl<T> Chan<T> {
         let ticket = Ticket::for_one();
         let me = Waiter::new(&ticket, 0, place);
         let (state, wakes) = locked.parts();
-        // SAFETY: it stays here until it has been finished or has left.
+        // SAFETY: it stays here until it has been finished or has left (invariant K2).
         unsafe { state.enter(side, &me, wakes) };
         drop(locked);
         if let Some((outcome, _)) = ticket.rest(patience.start()) {

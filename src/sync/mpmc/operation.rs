@@ -198,7 +198,7 @@ impl<'a> Operations<'a> {
     /// Step 2 of waiting. `None`: entered everywhere.
     fn attempt_all_or_enter(&self) -> Option<(Attempt, usize)> {
         let mut locked = self.lock_all();
-        // SAFETY: all are locked; the waiters stay, as `select` has them leave or finish.
+        // SAFETY: all are locked; the waiters stay, as `select` has them leave or finish (invariant K2).
         unsafe {
             for (i, (case, waiter)) in self.waiters().enumerate() {
                 match case.attempt(waiter, &mut locked.wakes) {

@@ -111,7 +111,7 @@ impl<T> State<T> {
             return Put::Closed;
         }
         if let Some(r) = self.receivers.take() {
-            // SAFETY: a receiver's place has room, and is the taker's.
+            // SAFETY: a receiver's place has room, and is the taker's (invariant K2).
             unsafe { hand_over(from, r, wakes) };
             return Put::Done;
         }
@@ -160,8 +160,8 @@ impl<T> State<T> {
     fn fill(&mut self, wakes: &mut Wakes) {
         while !self.senders.is_empty() && self.has_room() {
             let Some(s) = self.senders.take() else { break };
-            // SAFETY: the sender has been taken out; its message is the taker's. A channel where senders wait is
-            // bounded, so its buffer is a ring.
+            // SAFETY: the sender has been taken out; its message is the taker's (invariant K2). A channel
+            // where senders wait is bounded, so its buffer is a ring.
             unsafe {
                 if (*s).place::<T>().is_null() {
                     self.promised += 1;
@@ -293,7 +293,7 @@ impl<T> State<T> {
 /// It is a message, and the caller's no longer; `r` has been taken out.
 #[inline]
 unsafe fn hand_over<T>(from: *const T, r: *const Waiter, wakes: &mut Wakes) {
-    // SAFETY: the caller's promise: who has been taken out waits until it is told.
+    // SAFETY: the caller's promise: who has been taken out waits until it is told (invariant K2).
     unsafe {
         ptr::copy_nonoverlapping(from, (*r).place::<T>(), 1);
         wakes.push(r, Outcome::Done);

@@ -172,7 +172,7 @@ impl Waiter {
 /// The caller has taken it out of its queue, and claimed it if it waits at several.
 #[inline]
 pub(super) unsafe fn finish(w: *const Waiter, outcome: Outcome) {
-    // SAFETY: it waits until it is finished; after that only the key is used.
+    // SAFETY: it waits until it is finished (invariant K2); after that only the key is used.
     unsafe {
         let ticket = (*w).ticket;
         let word = outcome.pack((*w).index);
@@ -207,7 +207,7 @@ impl Queue {
         w.next.set(ptr::null());
         w.prev.set(self.last);
         w.queued.set(true);
-        // SAFETY: who stands in a queue is alive.
+        // SAFETY: who stands in a queue is alive (invariant K2).
         match unsafe { self.last.as_ref() } {
             Some(last) => last.next.set(w),
             None => self.first = w,
@@ -273,7 +273,7 @@ impl Wakes {
     /// As [`finish`].
     #[inline]
     pub(super) unsafe fn push(&mut self, w: *const Waiter, outcome: Outcome) {
-        // SAFETY: who has been taken out and not told is alive.
+        // SAFETY: who has been taken out and not told is alive (invariant K2).
         unsafe {
             (*w).outcome.set(outcome);
             (*w).next.set(ptr::null());
