@@ -9,7 +9,9 @@ use reveille::sync::mpmc::{
 };
 use reveille::sync::mpsc;
 use reveille::{Runtime, thread};
+use static_assertions::{assert_impl_all, assert_not_impl_any};
 use std::collections::HashMap;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 use std::time::{Duration, Instant};
@@ -47,6 +49,18 @@ fn make<T>(cap: Option<usize>) -> (Sender<T>, Receiver<T>) {
 }
 
 const CAPS: [Option<usize>; 5] = [None, Some(0), Some(1), Some(3), Some(100)];
+
+// Who may go and be looked at where, as in std and crossbeam.
+type NotSend = *const u8;
+assert_impl_all!(Sender<u8>: Send, Sync, UnwindSafe, RefUnwindSafe, Clone);
+assert_impl_all!(Receiver<u8>: Send, Sync, UnwindSafe, RefUnwindSafe, Clone, IntoIterator);
+assert_not_impl_any!(Sender<NotSend>: Send, Sync);
+assert_not_impl_any!(Receiver<NotSend>: Send, Sync);
+assert_impl_all!(mpsc::Sender<u8>: Send, Sync, UnwindSafe, RefUnwindSafe, Clone);
+assert_impl_all!(mpsc::SyncSender<u8>: Send, Sync, UnwindSafe, RefUnwindSafe, Clone);
+assert_impl_all!(mpsc::Receiver<u8>: Send, UnwindSafe, RefUnwindSafe, IntoIterator);
+assert_not_impl_any!(mpsc::Receiver<u8>: Sync, Clone);
+assert_not_impl_any!(reveille::sync::mpmc::SelectedOperation<'static>: Send, Sync);
 
 /// What one receiver has seen: from each sender, growing numbers.
 #[derive(Default)]
