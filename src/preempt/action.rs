@@ -42,7 +42,7 @@ pub(super) fn is_returning(rip: u64) -> bool {
 /// The kernel uses `restorer` (asm/signal.h; libc does not tell).
 const SA_RESTORER: u64 = 0x0400_0000;
 
-/// Signals for which siginterrupt(3) asked that [`signal`] does not restart calls.
+/// Signals for which siginterrupt(3) asked that [`signal()`] does not restart calls.
 static INTERRUPTS: AtomicU64 = AtomicU64::new(0);
 
 /// Puts `new` in force, if given, with our way back; returns what was, or an error number.
