@@ -134,7 +134,7 @@ pub unsafe extern "C" fn signal(signo: c_int, handler: usize) -> usize {
     replace(signo, Some(handler), if restart { libc::SA_RESTART } else { 0 }, set)
 }
 
-/// Another name of [`signal`].
+/// Another name of [`signal()`].
 ///
 /// # Safety
 /// As there.
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn bsd_signal(signo: c_int, handler: usize) -> usize {
     unsafe { signal(signo, handler) }
 }
 
-/// Another name of [`signal`].
+/// Another name of [`signal()`].
 ///
 /// # Safety
 /// As there.
