@@ -6,7 +6,7 @@
 //! thread, which sleeps in the kernel; on the same key.
 //!
 //! # Waiting
-//! Either in one go ([`park`]):
+//! Either in one go ([`park()`]):
 //! 1. preemption off; the deadline, if any, goes into the worker's heap; the next thread is chosen
 //! 2. the bucket is locked, the check made, the waiter entered
 //! 3. switch; the side switched to marks the waiter as resting and unlocks the bucket
@@ -24,7 +24,7 @@
 //!
 //! # Order of locks
 //! A worker's heap of deadlines, then buckets (two of them by address), then queues of ready threads. Each is a
-//! spin lock with preemption off. A bucket is locked across the switch of [`park`], so nothing on that way
+//! spin lock with preemption off. A bucket is locked across the switch of [`park()`], so nothing on that way
 //! may lock another one: the next thread is chosen before.
 //!
 //! # The end of a wait

@@ -56,7 +56,7 @@ pub(crate) fn park(wait: Wait, validate: impl FnOnce() -> bool) -> Woken {
     }
 }
 
-/// As [`park`]; `hook` runs after the waiter has been entered and before it rests, with preemption on in a
+/// As [`park()`]; `hook` runs after the waiter has been entered and before it rests, with preemption on in a
 /// reveille thread.
 #[inline]
 pub(crate) fn park_after(
@@ -137,7 +137,7 @@ fn finish(me: &'static Record, heap: Option<alarm::HeapOf>, waiter: &Waiter) -> 
     waiter.woken.get()
 }
 
-/// After [`park`]'s switch, on the other side: the thread of `prev` rests, and can be found.
+/// After [`park()`]'s switch, on the other side: the thread of `prev` rests, and can be found.
 ///
 /// # Safety
 /// Called by `worker::finish` for a record with `After::Wait`.

@@ -42,7 +42,7 @@ pub(super) fn is_returning(rip: u64) -> bool {
 /// The kernel uses `restorer` (asm/signal.h; libc does not tell).
 const SA_RESTORER: u64 = 0x0400_0000;
 
-/// Signals for which siginterrupt(3) asked that [`signal`] does not restart calls.
+/// Signals for which siginterrupt(3) asked that [`signal()`] does not restart calls.
 static INTERRUPTS: AtomicU64 = AtomicU64::new(0);
 
 /// Puts `new` in force, if given, with our way back; returns what was, or an error number.
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn signal(signo: c_int, handler: usize) -> usize {
     replace(signo, Some(handler), if restart { libc::SA_RESTART } else { 0 }, set)
 }
 
-/// Another name of [`signal`].
+/// Another name of [`signal()`].
 ///
 /// # Safety
 /// As there.
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn bsd_signal(signo: c_int, handler: usize) -> usize {
     unsafe { signal(signo, handler) }
 }
 
-/// Another name of [`signal`].
+/// Another name of [`signal()`].
 ///
 /// # Safety
 /// As there.

@@ -32,7 +32,7 @@ use crate::lot::{self, Moved, Wait, What, Woken};
 use crate::sys::clock::Deadline;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// A condition variable for [`RawMutex`](RawMutex). No spurious wake-ups; any number of mutexes.
+/// A condition variable for [`RawMutex`]. No spurious wake-ups; any number of mutexes.
 #[derive(Debug, Default)]
 pub struct RawCondvar(AtomicUsize);
 
