@@ -7,7 +7,7 @@
 //! | [`sync_channel`] | so many messages | while it is full |
 //! | [`sync_channel`]`(0)` | nothing: sender and receiver meet | until somebody receives |
 //! | [`after`], [`at`], [`tick`] | one moment at a time | nobody sends |
-//! | [`never`] | nothing, ever | nobody sends |
+//! | [`never()`] | nothing, ever | nobody sends |
 //!
 //! Senders and receivers may be reveille threads of any runtime and plain kernel threads. None of it may be called
 //! in a signal handler. Errors are those of [`std::sync::mpsc`].
