@@ -14,6 +14,7 @@ pub fn preempt_self() {
     hot::off();
     let w = worker::of(me);
     w.site.seen.set(w.site.switches.get());
+    w.site.since.set(0);
     let (signo, value) =
         (w.site.signal, handler::tagged(core::ptr::from_ref(w) as usize | handler::PRECISE_TICK));
     let _due = hot::on();

@@ -46,8 +46,8 @@ fn line(r: &Record) {
     write_number(r.preemptions.load(Ordering::Relaxed));
     write(", record ");
     write_number(core::ptr::from_ref(r) as u64);
-    // SAFETY: null or a record, which is never freed.
     if r.after.get() == crate::tcb::state::After::Join
+        // SAFETY: null or a record, which is never freed.
         && let Some(t) = unsafe { r.target.get().as_ref() }
     {
         write(", joins ");

@@ -25,7 +25,7 @@ mod error;
 #[cfg(not(loom))]
 mod fork;
 #[cfg(not(loom))]
-mod lock;
+pub mod lock;
 #[cfg(not(loom))]
 mod lot;
 #[cfg(not(loom))]

@@ -70,9 +70,10 @@ impl Runtime {
         preempt::overflow::install()
             .map_err(|e| Error::os("cannot install the stack-overflow handler", e))?;
         worker::setxid::wrap();
+        let rings = worker::make::rings(settings.workers)?;
         let shared: &'static Shared = Box::leak(Box::new(Shared::new(settings, class)));
         let workers =
-            (0..shared.settings.workers).map(|i| CachePadded::new(worker::make::worker(shared, i)));
+            rings.enumerate().map(|(i, r)| CachePadded::new(worker::make::worker(shared, i, r)));
         shared.set_workers(workers.collect());
         crate::fork::register(shared);
         let runtime = Runtime { shared: SharedHandle(shared), kernel_threads: Mutex::default() };

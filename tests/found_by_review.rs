@@ -7,8 +7,9 @@
 
 mod support;
 
-use reveille::thread;
+use reveille::{Runtime, thread};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
 use support::*;
 
 /// A worker whose thread ends takes a share of the arrivals into its ring. If it did so without ticks, those
@@ -16,8 +17,8 @@ use support::*;
 #[test]
 fn threads_taken_at_an_end_do_not_wait_for_ever() {
     let _alone = alone();
-    /// One more than a ring holds: half of them go to the arrivals.
-    const N: usize = 257;
+    /// One more than a ring holds: 129 of them go to the arrivals.
+    const N: usize = (16 << 10) + 1;
     static GO: AtomicBool = AtomicBool::new(false);
     static STOP: AtomicBool = AtomicBool::new(false);
     static RAN: AtomicUsize = AtomicUsize::new(0);
@@ -26,7 +27,10 @@ fn threads_taken_at_an_end_do_not_wait_for_ever() {
             std::hint::spin_loop();
         }
     };
-    let rt = fast(2).build().unwrap();
+    // None of them shall run before the last has been spawned: slices are long, and no stack is made any more.
+    let slice = Duration::from_millis(100);
+    let rt = Runtime::builder().workers(2).time_slice(slice).build().unwrap();
+    rt.run(|| alive_at_once(N));
     watched(
         "arrivals",
         || format!("{} ran", RAN.load(SeqCst)),
@@ -62,6 +66,13 @@ fn threads_taken_at_an_end_do_not_wait_for_ever() {
             rt.shutdown().unwrap();
         },
     );
+}
+
+/// Has `n` threads alive at once: so many stacks there are then.
+fn alive_at_once(n: usize) {
+    let threads: Vec<_> = (0..n).map(|_| thread::spawn(thread::park)).collect();
+    threads.iter().for_each(|t| t.thread().unpark());
+    threads.into_iter().for_each(|t| t.join().unwrap());
 }
 
 static NAMES: AtomicU64 = AtomicU64::new(0);

@@ -36,6 +36,7 @@ const UNSAFE: &[&str] = &[
     "src/sched/mod.rs",
     "src/slot/mod.rs",
     "src/sync/mod.rs",
+    "src/sync/os/mod.rs",
     "src/sys/mod.rs",
     "src/tcb/mod.rs",
     "src/thread/mod.rs",

@@ -1,11 +1,11 @@
 //! Who may import whom, read from the `use` lines and paths of `src/`.
 //!
 //! ```text
-//!   5  face        builder runtime thread sync stats waiting doctor fork what a program sees
+//!   5  face        builder runtime thread sync lock stats waiting doctor fork: what a program sees
 //!   4  worker lot                                                  the only ones that see both halves
 //!   3  sched | preempt                                             pure | the handler's side
 //!   2  tcb context slot tls check dump                             threads at rest
-//!   1  sys lock protocol trace tls::hot tls::due                    one concern each
+//!   1  sys lock::{spin,slow} protocol trace tls::hot tls::due      one concern each
 //!   0  prim error                                                  for all
 //! ```
 //!
@@ -23,7 +23,8 @@ const LAYERS: &[(&str, u8)] = &[
     ("error", 0),
     ("Error", 0),
     ("sys", 1),
-    ("lock", 1),
+    ("lock::slow", 1),
+    ("lock::spin", 1),
     ("protocol", 1),
     ("trace", 1),
     ("tls::hot", 1),
@@ -43,6 +44,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("Runtime", 5),
     ("thread", 5),
     ("sync", 5),
+    ("lock", 5),
     ("stats", 5),
     ("waiting", 5),
     ("Waiting", 5),
@@ -74,7 +76,8 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[(
 )];
 
 /// Only compiled for tests: may use what it likes.
-const TEST_ONLY: &[&str] = &["sched/models.rs", "sched/sim", "protocol/models"];
+const TEST_ONLY: &[&str] =
+    &["sched/models.rs", "sched/sim", "protocol/models", "protocol/condvar2005_models.rs"];
 
 fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")

@@ -44,7 +44,11 @@ fn a_sleeper_wakes_beside_hogs_that_nobody_else_waits_for() {
             rt.run(|| {
                 thread::scope(|s| {
                     for _ in 0..hogs {
-                        s.spawn(|| while !stop.load(Ordering::Relaxed) {});
+                        s.spawn(|| {
+                            while !stop.load(Ordering::Relaxed) {
+                                std::hint::spin_loop();
+                            }
+                        });
                     }
                     for _ in 0..50 {
                         thread::sleep(Duration::from_micros(300));

@@ -32,7 +32,7 @@ fn one_inside_whatever_ticks() {
         let steps = until_preempted(rt, 8, 4, |i, n| {
             let mut g = m.lock().unwrap();
             g.step();
-            if (i as u64 + n) % 64 == 0 {
+            if (i as u64 + n).is_multiple_of(64) {
                 (0..20_000).for_each(|_| std::hint::spin_loop());
                 g.step();
             }
@@ -309,7 +309,8 @@ fn unlocking_what_is_not_held_panics() {
     let held = m.lock();
     // SAFETY: held.
     unsafe { m.unlock(held) };
-    let other = RawMutex::INIT.lock();
+    let other = RawMutex::INIT;
+    let other = other.lock();
     // SAFETY: not held: that is what is tested; nothing is guarded by it.
     let e = std::panic::catch_unwind(|| unsafe { m.unlock(other) }).unwrap_err();
     let text = e.downcast_ref::<&str>().copied().unwrap_or_default();
@@ -325,7 +326,7 @@ fn a_reentrant_lock_is_its_owners() {
         among_hogs(rt, 6, 5000, |i, n| {
             let outer = lock.lock();
             outer.0.set(outer.0.get() + 1);
-            if (i as u64 + n) % 8 == 0 {
+            if (i as u64 + n).is_multiple_of(8) {
                 thread::yield_now();
             }
             let inner = lock.try_lock().expect("it is this thread's");

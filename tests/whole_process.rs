@@ -73,6 +73,30 @@ fn fork_from_threads() {
     });
 }
 
+/// Threads that had ended before the fork are joined in the child: their records go to a pool that never knew
+/// them.
+#[test]
+fn a_fork_child_joins_what_ended_before() {
+    on_each("join in a fork child", |rt| {
+        rt.run(|| {
+            let ended: Vec<_> = (0..1500u64).map(|i| thread::spawn(move || i)).collect();
+            while !ended.iter().all(|t| t.is_finished()) {
+                thread::yield_now();
+            }
+            // SAFETY: the child goes on as this thread, on a runtime of its own.
+            let pid = unsafe { libc::fork() };
+            let sum: u64 = ended.into_iter().map(|t| t.join().unwrap()).sum();
+            assert_eq!(sum, 1500 * 1499 / 2);
+            if pid == 0 {
+                in_child();
+                // SAFETY: ends the child.
+                unsafe { libc::_exit(0) };
+            }
+            assert_eq!(wait_for(pid), 0);
+        });
+    });
+}
+
 #[test]
 fn fork_from_a_kernel_thread_and_the_runtimes_end_there() {
     let _alone = alone();

@@ -138,6 +138,10 @@ pub enum Family {
     Preempt,
     /// A great many parked threads
     Memory,
+    /// Locks: what taking and giving one costs
+    Locks,
+    /// Condition variables: the table of 2005 anew
+    Condvar,
     /// All of them, one after the other
     All,
 }

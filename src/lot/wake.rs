@@ -248,7 +248,7 @@ pub(super) unsafe fn wake(w: *const Waiter) {
             match record {
                 Some(r) => ops::make_ready(r),
                 // The frame may be gone: the kernel only uses the address as a key.
-                None => futex::wake_at(word, 1),
+                None => futex::wake_address(word, 1),
             }
         }
     }

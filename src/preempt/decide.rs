@@ -14,7 +14,7 @@ pub(crate) struct Snapshot {
     pub in_window: bool,
     /// The interrupted signal mask is not the one the thread is known by.
     pub foreign_mask: bool,
-    /// The thread has run for less than a slice.
+    /// The thread has run for less than a slice, or has had less than the others.
     pub fresh: bool,
     /// Somebody waits.
     pub waiting: bool,

@@ -105,8 +105,10 @@ unsafe fn on_tick(record: &Record, site: &Site, kind: usize, uc: *mut libc::ucon
     let fresh = site.switches.get() != site.seen.get();
     site.seen.set(site.switches.get());
     site.ticker.on_tick(site, waits, fresh);
+    let mut stays = fresh;
     if waits.sliced {
         (site.turn)(site, fresh);
+        stays |= lags(record, site, fresh) && !waits.fresh;
     }
     // Somebody still waits at a tick: there is work for two. While threads give way by themselves the
     // rarer kind of tick decides, since moving one of them costs more than it may save.
@@ -116,7 +118,7 @@ unsafe fn on_tick(record: &Record, site: &Site, kind: usize, uc: *mut libc::ucon
     {
         (site.wake_idle)(site);
     }
-    let due = Due { fresh, waiting: waits.fresh || waits.sliced, after: After::Preempted };
+    let due = Due { fresh: stays, waiting: waits.fresh || waits.sliced, after: After::Preempted };
     // SAFETY: the caller's promise.
     unsafe { take_away(record, site, &due, uc) };
 }
@@ -186,6 +188,16 @@ unsafe fn take_away(record: &Record, site: &Site, due: &Due, uc: *mut libc::ucon
             unsafe { leave(record, site, &frame, place, due.after) };
         }
     }
+}
+
+/// Counts the processor time of the slice that may end now. True if the thread has had so little that it should go
+/// on. A fresh thread has not used the whole time since the last tick, so it is left out.
+#[inline]
+fn lags(record: &Record, site: &Site, fresh: bool) -> bool {
+    let now = crate::sys::cpu_time();
+    let since = site.since.replace(now);
+    let counts = !fresh && since != 0 && site.loop_record.get() != record.as_ptr();
+    counts && (site.charge)(site, record, now.saturating_sub(since) as u32)
 }
 
 /// The thread's mask was changed behind our back.

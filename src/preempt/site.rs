@@ -26,12 +26,17 @@ pub(crate) struct Site {
     pub waits: fn(&Site) -> Waits,
     /// A tick came while sliced threads wait; whether it found a fresh thread. Async-signal-safe.
     pub turn: fn(&Site, bool),
+    /// The running thread used this many us of a slice, and sliced threads wait: whether it lags behind them.
+    /// Async-signal-safe.
+    pub charge: fn(&Site, &Record, u32) -> bool,
     /// Wakes a sleeping worker. Async-signal-safe.
     pub wake_idle: fn(&Site),
     /// Switches to threads so far: tells whether a thread is still the one of the last tick.
     pub switches: Count,
     /// `switches` as the last tick left it.
     pub seen: Cell<u64>,
+    /// The worker's processor time at the last tick in us; 0 if unknown.
+    pub since: Cell<u64>,
     /// The context of the worker's loop, where a preempted thread's worker goes on.
     pub loop_record: Cell<*const Record>,
     /// The signal stack. On the way back from handlers too (sigreturn.S).

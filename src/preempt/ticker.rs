@@ -125,6 +125,12 @@ impl Ticker {
         self.mode.load(Ordering::Relaxed) == COOP
     }
 
+    /// How long a slice is now.
+    pub(crate) fn length(&self) -> Duration {
+        let relaxed = self.mode.load(Ordering::Relaxed) & (HOGS | COOP) & !ARM != 0;
+        if relaxed { RELAXED } else { self.slice }
+    }
+
     /// Whether the worker runs without ticks.
     pub(crate) fn is_off(&self) -> bool {
         self.mode.load(Ordering::Relaxed) == OFF

@@ -8,13 +8,18 @@
 //! * [`once`], [`barrier`], [`semaphore`]: what their names say
 //! * [`slots`]: what signal handlers leave for later
 //! * [`ends`]: the last end of all
-//! * [`spin`]: a lock held for a few instructions
+//! * [`spin`], [`owned`]: locks held for a few instructions
+//! * [`futex_lock`], [`condvar2005`]: mutex and condvar of kernel threads
 //!
 //! Nothing here blocks or wakes: a transition *says* what its caller has to do (`#[must_use]`), because
 //! only `worker` knows how. So everything here runs under loom; `models` are the models.
 
 pub(crate) mod barrier;
+pub(crate) mod condvar2005;
+#[cfg(all(test, loom))]
+mod condvar2005_models;
 pub(crate) mod ends;
+pub(crate) mod futex_lock;
 pub(crate) mod join;
 #[cfg(all(test, loom))]
 pub(crate) mod models;
@@ -26,6 +31,7 @@ mod models_queue;
 mod models_wait;
 pub(crate) mod mutex;
 pub(crate) mod once;
+pub(crate) mod owned;
 pub(crate) mod rwlock;
 pub(crate) mod semaphore;
 pub(crate) mod slots;

@@ -7,6 +7,7 @@
 
 use super::ends::Ends;
 use super::join::{Detaching, Ended, JoinWord, Value, Waiting};
+use super::owned::{Attempt, Owned};
 use super::spin;
 use super::token::{Parking, Token, Unparking};
 use crate::prim::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
@@ -313,5 +314,31 @@ fn loom_spin_lock_excludes() {
         add(&lock);
         other.join().unwrap();
         assert_eq!(lock.1.get(), 2);
+    });
+}
+
+#[test]
+fn loom_an_owned_lock_excludes_and_knows_its_holder() {
+    check(None, || {
+        let shared = Arc::new((Owned::default(), Plain::default()));
+        let step = |shared: &(Owned, Plain), me: usize| {
+            let (lock, value) = shared;
+            while lock.attempt(me) != Attempt::Taken {
+                thread::yield_now();
+            }
+            assert_eq!(lock.attempt(me), Attempt::Own);
+            assert!(!lock.release(me + 1), "let go by another");
+            value.set(value.get() + 1);
+            assert!(lock.release(me));
+            assert!(!lock.release(me), "let go twice");
+        };
+        let other = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || step(&shared, 16)
+        });
+        step(&shared, 32);
+        other.join().unwrap();
+        assert!(!shared.0.is_held());
+        assert_eq!(shared.1.get(), 2);
     });
 }

@@ -97,7 +97,9 @@ impl Access {
                 Some((now + READER) | UPGRADABLE)
             }
             Access::Write if now & !QUEUED == 0 => Some(now | WRITER),
-            Access::Upgrade if now & !QUEUED == READER | UPGRADABLE => Some((now & QUEUED) | WRITER),
+            Access::Upgrade if now & !QUEUED == READER | UPGRADABLE => {
+                Some((now & QUEUED) | WRITER)
+            }
             _ => None,
         }
     }

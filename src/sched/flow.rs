@@ -4,7 +4,7 @@ use super::Linked;
 use super::list::List;
 use super::ring::Ring;
 
-/// The ring is full: its older half, then `entry`, go to the end of the list. Owner of the ring only.
+/// The ring is full: its oldest entries, then `entry`, go to the end of the list. Owner of the ring only.
 ///
 /// # Safety
 /// `entry` stands in no list; it and the ring's entries live until they have been taken out.
@@ -14,7 +14,7 @@ pub(crate) unsafe fn spill<T: Linked, const N: usize>(
     entry: *const T,
     list: &mut List<T>,
 ) {
-    for _ in 0..N / 2 {
+    for _ in 0..Ring::<T, N>::SPILL {
         let Some(old) = ring.pop(sole) else { break };
         // SAFETY: taken out of the ring, so it stands in no list.
         unsafe { list.push(old) };
@@ -35,7 +35,7 @@ pub(crate) unsafe fn refill<T: Linked, const N: usize>(
 ) -> Option<*const T> {
     let first = list.pop();
     if ring.len() == 0 {
-        for _ in 0..(list.len() / workers).min(N / 2) {
+        for _ in 0..(list.len() / workers).min(Ring::<T, N>::SPILL) {
             let Some(entry) = list.pop() else { break };
             if let Err(entry) = ring.push(entry) {
                 // SAFETY: taken out just now.

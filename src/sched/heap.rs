@@ -138,7 +138,7 @@ unsafe fn meld_siblings(mut first: *const Node) -> *const Node {
         while let Some(a) = first.as_ref() {
             let second = a.next.get();
             first = second.as_ref().map_or(ptr::null(), |b| b.next.get());
-            let pair = meld(alone(a), second.as_ref().map_or(ptr::null(), |b| alone(b)));
+            let pair = meld(alone(a), second.as_ref().map_or(ptr::null(), alone));
             (*pair).next.set(pairs);
             pairs = pair;
         }
@@ -183,7 +183,7 @@ mod tests {
                         unsafe { heap.insert(&nodes[i], at) };
                         model.push((at, i));
                     }
-                    Some(p) if random(&mut s) % 2 == 0 => {
+                    Some(p) if random(&mut s).is_multiple_of(2) => {
                         // SAFETY: the model says that it is in the heap.
                         unsafe { heap.remove(&nodes[i]) };
                         model.swap_remove(p);

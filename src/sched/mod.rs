@@ -12,6 +12,7 @@ pub(crate) mod list;
 mod models;
 pub(crate) mod policy;
 pub(crate) mod ring;
+pub(crate) mod shares;
 #[cfg(all(test, not(loom)))]
 mod sim;
 

@@ -8,7 +8,7 @@
 //!   that finds threads which give way by themselves, and at every fourth in any case. So hogs and a crowd of
 //!   short threads get about as much time as each other.
 //!
-//! A switch need not be a choice: a thread that ends goes to its joiner directly. So a turn is due *from*
+//! A switch need not be a choice: a thread that ends goes to its joiner directly if the ring is empty. So a turn is due *from*
 //! a switch on, not at one: a loop of spawn and join has a choice at every second switch only.
 #![forbid(unsafe_code)]
 

@@ -7,11 +7,18 @@
 //! * only the owner writes `tail` and the entries, with `Release` on `tail`
 //! * an entry is not overwritten before `head` has passed it: the owner reads `head` with `Acquire`
 //! * a ring that no thief can see (`sole`) is taken from without a compare-and-swap
+//!
+//! It is much longer than Go's: whoever spawns some thousands of threads and then waits for them would else
+//! push most of them through the shared list, whose links lie in the records, cold in the processor's cache.
+//! What is moved at once, by a theft or when the ring is full, is [`MOVE`] entries at most.
 
 use crate::prim::{AtomicPtr, AtomicU32, Ordering};
 
 /// Entries of a worker's ring; more go to the shared list.
-pub(crate) const SIZE: usize = 256;
+pub(crate) const SIZE: usize = 16 << 10;
+
+/// Entries that are moved out of a ring at once: the half, and no more than this.
+const MOVE: usize = 128;
 
 /// See the module's documentation. `N` is a power of two.
 pub(crate) struct Ring<T, const N: usize = SIZE> {
@@ -26,11 +33,21 @@ impl<T, const N: usize> Ring<T, N> {
         N as u32 - 1
     };
 
-    pub(crate) fn new() -> Ring<T, N> {
-        Ring::starting_at(0)
+    /// Entries that are moved at once when the ring is full.
+    pub(crate) const SPILL: usize = if N / 2 < MOVE { N / 2 } else { MOVE };
+
+    /// The empty ring in memory that is all zero.
+    ///
+    /// # Safety
+    /// `at` is aligned, has room for a ring, is nobody else's, and is never freed.
+    #[cfg(not(loom))]
+    pub(crate) unsafe fn zeroed(at: *mut u8) -> &'static Ring<T, N> {
+        // SAFETY: the caller's promise; indices of zero and null entries are an empty ring.
+        unsafe { &*at.cast::<Ring<T, N>>() }
     }
 
     /// An empty ring whose indices have come to `index`.
+    #[cfg(test)]
     pub(crate) fn starting_at(index: u32) -> Ring<T, N> {
         Ring {
             head: AtomicU32::new(index),
@@ -90,7 +107,7 @@ impl<T, const N: usize> Ring<T, N> {
         }
     }
 
-    /// Thief: moves half of the entries (rounded up) to `to`, which is the thief's own and empty.
+    /// Thief: moves half of the entries (rounded up, [`MOVE`] at most) to `to`, which is the thief's own and empty.
     /// Returns how many came.
     pub(crate) fn steal_into(&self, to: &Ring<T, N>) -> usize {
         loop {
@@ -103,7 +120,7 @@ impl<T, const N: usize> Ring<T, N> {
             if there > N {
                 continue; // head moved between the two loads
             }
-            let n = there.div_ceil(2);
+            let n = there.div_ceil(2).min(MOVE);
             let base = to.tail.load(Ordering::Relaxed);
             let room = N - base.wrapping_sub(to.head.load(Ordering::Acquire)) as usize;
             let n = n.min(room);

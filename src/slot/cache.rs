@@ -1,107 +1,51 @@
-//! Free records and stacks: lists in batches, and a worker's cache of them.
+//! A worker's own free records and stacks.
 //!
-//! A worker trades whole batches with the pool, so that the common spawn and join touch nothing shared.
-//! The pool's lists are intrusive: no allocation, preemption may be off.
+//! A worker trades whole batches with the pool, so that the common spawn and join touch nothing shared. Entries
+//! are kept and traded as addresses (here and in [`pile`](super::pile)): taking and giving one touches nothing
+//! of it, and it is known early which are next.
 
+use crate::context::x86_64::prefetch;
 use crate::tcb::Record;
 use crate::tcb::stack::Stack;
-use core::cell::Cell;
 use core::ptr;
 
-/// Entries in a batch.
-pub(crate) const BATCH: u32 = 64;
+/// Entries that are traded at a time.
+pub(crate) const BATCH: usize = 64;
 
-/// Something that is free, and stands in a list.
+/// As many addresses of free entries, of which the first so many count.
+pub(crate) type Batch<T> = [*const T; BATCH];
+
+/// Something that is taken and given back.
 pub(crate) trait Free: Sized + 'static {
-    /// Link to the next of the list.
-    fn next(&self) -> &Cell<*const Self>;
-    /// Link to the first of the next batch.
-    fn batch(&self) -> &Cell<*const Self>;
-    /// Up to a batch of the class.
-    fn take_batch(class: u32) -> FreeList<Self>;
+    /// Fills the batch with free entries of the class, and tells how many there were.
+    fn take_batch(class: u32, batch: &mut Batch<Self>) -> usize;
     /// Gives a full batch of the class back.
-    fn give_batch(class: u32, batch: FreeList<Self>);
+    fn give_batch(class: u32, batch: &Batch<Self>);
+    /// The entry will be taken soon.
+    fn soon(entry: *const Self);
 }
 
-/// A list of free entries.
-pub(crate) struct FreeList<T> {
-    head: *const T,
-    pub len: u32,
-}
-
-impl<T: Free> FreeList<T> {
-    pub(crate) const fn new() -> FreeList<T> {
-        FreeList { head: ptr::null(), len: 0 }
-    }
-
-    #[inline(always)]
-    pub(crate) fn push(&mut self, entry: &'static T) {
-        entry.next().set(self.head);
-        self.head = entry;
-        self.len += 1;
-    }
-
-    #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<&'static T> {
-        // SAFETY: the head is null or a free entry, which is never freed.
-        let entry = unsafe { self.head.as_ref()? };
-        self.head = entry.next().get();
-        self.len -= 1;
-        Some(entry)
-    }
-}
-
-impl<T: Free> FreeList<T> {
-    /// Takes up to `n` entries.
-    pub(crate) fn take(&mut self, n: u32) -> FreeList<T> {
-        let mut taken = FreeList::new();
-        while taken.len < n {
-            let Some(entry) = self.pop() else { break };
-            taken.push(entry);
-        }
-        taken
-    }
-}
-
-/// Full batches.
-pub(crate) struct Batches<T>(*const T);
-
-impl<T: Free> Batches<T> {
-    pub(crate) const fn new() -> Batches<T> {
-        Batches(ptr::null())
-    }
-
-    pub(crate) fn push(&mut self, batch: FreeList<T>) {
-        debug_assert_eq!(batch.len, BATCH);
-        // SAFETY: a full batch has a first entry, which is free.
-        unsafe { (*batch.head).batch().set(self.0) };
-        self.0 = batch.head;
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<FreeList<T>> {
-        // SAFETY: null or the first entry of a free batch.
-        let first = unsafe { self.0.as_ref()? };
-        self.0 = first.batch().get();
-        Some(FreeList { head: first, len: BATCH })
-    }
-}
-
-/// A worker's own free entries. They are kept as addresses, so that taking and giving one touches nothing of
-/// it, and the oldest go first when there are too many: those on top are warm in the processor's cache.
+/// See the module's documentation. The oldest go back first when there are too many: those on top are warm in
+/// the processor's cache.
 pub(crate) struct Cache<T> {
     len: usize,
-    entries: [*const T; 2 * BATCH as usize],
+    entries: [*const T; 2 * BATCH],
 }
 
 impl<T: Free> Cache<T> {
     pub(crate) const fn new() -> Cache<T> {
-        Cache { len: 0, entries: [ptr::null(); 2 * BATCH as usize] }
+        Cache { len: 0, entries: [ptr::null(); 2 * BATCH] }
     }
 
     /// The entry that was given last, if it is at hand.
     #[inline(always)]
     pub(crate) fn hot(&mut self) -> Option<&'static T> {
+        /// So many entries ahead of its being taken an entry is looked up in memory.
+        const AHEAD: usize = 2;
         self.len = self.len.checked_sub(1)?;
+        if self.len >= AHEAD {
+            T::soon(self.entries[self.len - AHEAD]);
+        }
         // SAFETY: entries below `len` are free, and never freed.
         Some(unsafe { &*self.entries[self.len] })
     }
@@ -114,12 +58,9 @@ impl<T: Free> Cache<T> {
     #[cold]
     #[inline(never)]
     fn refill(&mut self, class: u32) -> Option<&'static T> {
-        let mut batch = T::take_batch(class);
-        debug_assert!(self.len == 0 && batch.len <= BATCH);
-        while let Some(entry) = batch.pop() {
-            self.entries[self.len] = entry;
-            self.len += 1;
-        }
+        let mut batch = [ptr::null(); BATCH];
+        self.len = T::take_batch(class, &mut batch);
+        self.entries[..BATCH].copy_from_slice(&batch);
         self.hot()
     }
 
@@ -135,50 +76,40 @@ impl<T: Free> Cache<T> {
     #[cold]
     #[inline(never)]
     fn spill(&mut self, class: u32) {
-        let half = BATCH as usize;
-        let mut batch = FreeList::new();
-        for entry in &self.entries[..half] {
-            // SAFETY: as in `hot`.
-            batch.push(unsafe { &**entry });
-        }
-        T::give_batch(class, batch);
-        self.entries.copy_within(half.., 0);
-        self.len -= half;
+        let (oldest, rest) = self.entries.split_at_mut(BATCH);
+        let mut batch = [ptr::null(); BATCH];
+        batch.copy_from_slice(oldest);
+        T::give_batch(class, &batch);
+        oldest.copy_from_slice(rest);
+        self.len -= BATCH;
     }
 }
 
 impl Free for Record {
-    fn next(&self) -> &Cell<*const Record> {
-        &self.next
+    fn take_batch(_: u32, batch: &mut Batch<Record>) -> usize {
+        super::pool::take_records(batch)
     }
 
-    fn batch(&self) -> &Cell<*const Record> {
-        &self.target
-    }
-
-    fn take_batch(_: u32) -> FreeList<Record> {
-        super::pool::take_records()
-    }
-
-    fn give_batch(_: u32, batch: FreeList<Record>) {
+    fn give_batch(_: u32, batch: &Batch<Record>) {
         super::pool::give_records(batch);
+    }
+
+    #[inline(always)]
+    fn soon(entry: *const Record) {
+        prefetch(entry);
     }
 }
 
 impl Free for Stack {
-    fn next(&self) -> &Cell<*const Stack> {
-        &self.next
+    fn take_batch(class: u32, batch: &mut Batch<Stack>) -> usize {
+        super::pool::take_stacks(class, batch)
     }
 
-    fn batch(&self) -> &Cell<*const Stack> {
-        &self.batch
-    }
-
-    fn take_batch(class: u32) -> FreeList<Stack> {
-        super::pool::take_stacks(class)
-    }
-
-    fn give_batch(class: u32, batch: FreeList<Stack>) {
+    fn give_batch(class: u32, batch: &Batch<Stack>) {
         super::pool::give_stacks(class, batch);
     }
+
+    /// Its description is read when a thread starts on it, if one does: there may be a warmer one.
+    #[inline(always)]
+    fn soon(_: *const Stack) {}
 }

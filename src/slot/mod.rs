@@ -19,6 +19,7 @@
 
 pub(crate) mod cache;
 mod carve;
+mod pile;
 pub(crate) mod pool;
 pub(crate) mod slab;
 

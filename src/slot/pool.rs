@@ -1,7 +1,8 @@
 //! What is free and at no worker: records, and for each stack size a class of stacks.
 
-use super::cache::{BATCH, Batches, FreeList};
+use super::cache::{BATCH, Batch};
 use super::carve::Carver;
+use super::pile::Pile;
 use super::{Layout, make, make_anchors, slab};
 use crate::error::{Error, Kind};
 use crate::lock::slow::SlowLock;
@@ -17,32 +18,20 @@ const CLASSES: usize = 64;
 /// Stacks of one size.
 struct Class {
     layout: Layout,
-    free: FreeList<Stack>,
-    batches: Batches<Stack>,
+    free: Pile<Stack>,
     carver: Carver,
 }
 
 impl Class {
     const fn new(layout: Layout) -> Class {
-        Class { layout, free: FreeList::new(), batches: Batches::new(), carver: Carver::new() }
+        Class { layout, free: Pile::new(), carver: Carver::new() }
     }
 }
 
-/// Records without a thread.
-struct Records {
-    free: FreeList<Record>,
-    batches: Batches<Record>,
-}
-
-// SAFETY: the addresses are of entries that are free, hence owned by the pool.
-unsafe impl Send for Class {}
-// SAFETY: as above.
-unsafe impl Send for Records {}
-
 static STACKS: [SpinLock<Option<Class>>; CLASSES] = [const { SpinLock::new(None) }; CLASSES];
 static CLASSES_USED: AtomicUsize = AtomicUsize::new(0);
-static RECORDS: SpinLock<Records> =
-    SpinLock::new(Records { free: FreeList::new(), batches: Batches::new() });
+/// Records without a thread.
+static RECORDS: SpinLock<Pile<Record>> = SpinLock::new(Pile::new());
 /// Serializes the adding of classes and the making of anchors (thread context, preemption on).
 static ADD: SlowLock = SlowLock::new();
 
@@ -100,55 +89,45 @@ pub(crate) fn stack(class: u32) -> Result<&'static Stack, Error> {
 /// A free record, made if none is left.
 pub(crate) fn record() -> Result<&'static Record, Error> {
     let mut pool = RECORDS.lock();
-    if let Some(r) = pool.free.pop() {
+    if let Some(r) = pool.pop() {
         return Ok(r);
     }
-    if let Some(batch) = pool.batches.pop() {
-        pool.free = batch;
-    } else {
-        for _ in 0..BATCH {
-            // One that cannot be made is missed only if none can.
-            let Ok(r) = slab::record() else { break };
-            pool.free.push(r);
-        }
+    for _ in 1..BATCH {
+        // One that cannot be made is missed only if none can.
+        let Ok(r) = new_record(&mut pool) else { break };
+        pool.push(r);
     }
-    match pool.free.pop() {
-        Some(r) => Ok(r),
-        None => slab::record(),
-    }
+    new_record(&mut pool)
+}
+
+fn new_record(pool: &mut Pile<Record>) -> Result<&'static Record, Error> {
+    pool.expect_one()?;
+    slab::record()
 }
 
 /// A batch of records, or what there is.
-pub(super) fn take_records() -> FreeList<Record> {
-    let mut pool = RECORDS.lock();
-    match pool.batches.pop() {
-        Some(batch) => batch,
-        None => pool.free.take(BATCH),
-    }
+pub(super) fn take_records(batch: &mut Batch<Record>) -> usize {
+    RECORDS.lock().take(batch)
 }
 
-pub(super) fn give_records(batch: FreeList<Record>) {
-    RECORDS.lock().batches.push(batch);
+pub(super) fn give_records(batch: &Batch<Record>) {
+    let mut pool = RECORDS.lock();
+    batch.iter().for_each(|&r| pool.push(r));
 }
 
 /// Gives one record back.
 pub(crate) fn put_record(r: &'static Record) {
-    RECORDS.lock().free.push(r);
+    RECORDS.lock().push(r);
 }
 
 /// A batch of stacks, or what there is.
-pub(super) fn take_stacks(class: u32) -> FreeList<Stack> {
-    let mut pool = STACKS[class as usize].lock();
-    let Some(c) = pool.as_mut() else { return FreeList::new() };
-    match c.batches.pop() {
-        Some(batch) => batch,
-        None => c.free.take(BATCH),
-    }
+pub(super) fn take_stacks(class: u32, batch: &mut Batch<Stack>) -> usize {
+    STACKS[class as usize].lock().as_mut().map_or(0, |c| c.free.take(batch))
 }
 
-pub(super) fn give_stacks(class: u32, batch: FreeList<Stack>) {
+pub(super) fn give_stacks(class: u32, batch: &Batch<Stack>) {
     if let Some(c) = STACKS[class as usize].lock().as_mut() {
-        c.batches.push(batch);
+        batch.iter().for_each(|&s| c.free.push(s));
     }
 }
 
@@ -160,20 +139,15 @@ pub(crate) fn put_stack(s: &'static Stack) {
 }
 
 fn free_stack(class: u32) -> Option<&'static Stack> {
-    let mut pool = STACKS[class as usize].lock();
-    let c = pool.as_mut()?;
-    if c.free.len == 0
-        && let Some(batch) = c.batches.pop()
-    {
-        c.free = batch;
-    }
-    c.free.pop()
+    STACKS[class as usize].lock().as_mut()?.free.pop()
 }
 
+/// A stretch for a new stack, and a place in the pool for when it is free.
 fn carve(class: u32) -> Result<(Layout, (usize, usize)), Error> {
     let mut pool = STACKS[class as usize].lock();
     let Some(c) = pool.as_mut() else { return Err(Kind::NoWorkers.into()) };
     let layout = c.layout;
+    c.free.expect_one()?;
     Ok((layout, c.carver.carve(&layout)?))
 }
 
@@ -207,7 +181,7 @@ pub(crate) unsafe fn reset() {
     // SAFETY: the caller's promise. A layout is written once and only read after.
     unsafe {
         slab::reset();
-        RECORDS.reset(Records { free: FreeList::new(), batches: Batches::new() });
+        RECORDS.reset(Pile::new());
         for pool in &STACKS[..CLASSES_USED.load(Ordering::Relaxed)] {
             let layout = pool.peek().as_ref().map(|c| c.layout);
             pool.reset(layout.map(Class::new));

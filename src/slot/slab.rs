@@ -1,7 +1,8 @@
-//! Memory for records and stack descriptions: dense, zeroed, never given back.
+//! Memory for records, stack descriptions and the pool's lists of them: dense, zeroed, never given back.
 //!
 //! Records may be read through stale handles at any time (invariant S1), and are: a handle compares ids.
 
+use super::pile::Block;
 use crate::error::Error;
 use crate::lock::spin::SpinLock;
 use crate::sys::memory;
@@ -21,6 +22,7 @@ struct Slab {
 
 static RECORDS: Slab = Slab { room: SpinLock::new((0, 0)) };
 static STACKS: Slab = Slab { room: SpinLock::new((0, 0)) };
+static BLOCKS: Slab = Slab { room: SpinLock::new((0, 0)) };
 static RECORD_CHUNKS: [AtomicPtr<Record>; CHUNKS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
 static RECORD_CHUNK_COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -42,6 +44,11 @@ pub(super) fn stack() -> Result<&'static Stack, Error> {
     let at = STACKS.carve(size_of::<Stack>(), |_| {})?;
     // SAFETY: zeroed memory is a valid description.
     Ok(unsafe { &*(at as *const Stack) })
+}
+
+/// A new block of a pile, all zero. As [`record`].
+pub(super) fn block() -> Result<*mut Block, Error> {
+    Ok(BLOCKS.carve(size_of::<Block>(), |_| {})? as *mut Block)
 }
 
 /// Calls `f` with every record there is. For dumps.
@@ -67,6 +74,7 @@ pub(super) unsafe fn reset() {
     unsafe {
         RECORDS.room.reset((0, 0));
         STACKS.room.reset((0, 0));
+        BLOCKS.room.reset((0, 0));
     }
 }
 

@@ -9,6 +9,7 @@ mod lazy_lock;
 mod mutex;
 mod once;
 mod once_lock;
+pub mod os;
 mod permit;
 mod poison;
 pub mod raw;

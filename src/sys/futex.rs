@@ -35,19 +35,17 @@ pub(crate) fn wait_until(word: &AtomicU32, expected: u32, deadline: Deadline) {
     let (word, ts) = (word.as_ptr() as usize, &raw const ts as usize);
     let any = libc::FUTEX_BITSET_MATCH_ANY as u32 as usize;
     // SAFETY: `word` is a live aligned u32; the timeout outlives the call.
-    unsafe { syscall6(libc::SYS_futex, word, op, expected as usize, ts, 0, any) };
-}
-
-/// As [`wake`] for a word that may be gone: the kernel only uses the address as a key.
-pub(crate) fn wake_at(word: *const AtomicU32, n: i32) {
-    let op = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
-    // SAFETY: as said.
-    unsafe { syscall4(libc::SYS_futex, word as usize, op, n as usize, 0) };
+    unsafe { syscall6(libc::SYS_futex, [word, op, expected as usize, ts, 0, any]) };
 }
 
 /// Wakes at most `n` sleepers of `word`. Async-signal-safe.
 pub(crate) fn wake(word: &AtomicU32, n: i32) {
+    wake_address(word, n);
+}
+
+/// As [`wake`], where the word may be gone already: then sleepers of whatever is there now wake for nothing.
+pub(crate) fn wake_address(word: *const AtomicU32, n: i32) {
     let op = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
     // SAFETY: the kernel only uses the address as a key.
-    unsafe { syscall4(libc::SYS_futex, word.as_ptr() as usize, op, n as usize, 0) };
+    unsafe { syscall4(libc::SYS_futex, word as usize, op, n as usize, 0) };
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod futex;
+pub(crate) mod futex_pair;
 pub(crate) mod membarrier;
 pub(crate) mod memory;
 pub(crate) mod posix_timer;
@@ -34,4 +35,20 @@ pub(crate) fn several_processors() -> bool {
         COUNT.store(n, Ordering::Relaxed);
     }
     n > 1
+}
+
+/// The calling kernel thread's processor time in microseconds. Async-signal-safe.
+pub(crate) fn cpu_time() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes a local. This clock needs the system call in any case.
+    unsafe {
+        raw::syscall4(
+            libc::SYS_clock_gettime,
+            libc::CLOCK_THREAD_CPUTIME_ID as usize,
+            &raw mut t as usize,
+            0,
+            0,
+        );
+    }
+    t.tv_sec as u64 * 1_000_000 + t.tv_nsec as u64 / 1000
 }

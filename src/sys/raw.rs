@@ -23,27 +23,20 @@ pub(crate) unsafe fn syscall4(nr: i64, a: usize, b: usize, c: usize, d: usize) -
     ret
 }
 
-/// As [`syscall4`], with up to six arguments.
+/// A system call with six arguments.
 ///
 /// # Safety
 /// As the call itself.
 #[inline(always)]
-pub(crate) unsafe fn syscall6(
-    nr: i64,
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-) -> isize {
+pub(crate) unsafe fn syscall6(nr: i64, args: [usize; 6]) -> isize {
     let ret;
-    // SAFETY: the caller's promise; the kernel clobbers rcx and r11 only.
+    // SAFETY: as in `syscall4`.
     unsafe {
         asm!(
             "syscall",
             inlateout("rax") nr as isize => ret,
-            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            in("rdi") args[0], in("rsi") args[1], in("rdx") args[2],
+            in("r10") args[3], in("r8") args[4], in("r9") args[5],
             lateout("rcx") _, lateout("r11") _,
             options(nostack)
         );

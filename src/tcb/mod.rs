@@ -102,6 +102,8 @@ pub(crate) struct Record {
     pub identity: UnsafeCell<MaybeUninit<Identity>>,
     /// The identity has a name, which needs to be dropped.
     pub named: Cell<bool>,
+    /// Processor time among the threads that use up their slices; means something once it was preempted.
+    pub had: Cell<u32>,
 
     /// The closure, then its result.
     pub packet: UnsafeCell<Packet>,

@@ -10,8 +10,6 @@ pub(crate) const UNWIND_BUF: usize = 256;
 /// See the module's documentation.
 #[repr(C, align(64))]
 pub(crate) struct Stack {
-    /// Link in a free list.
-    pub next: Cell<*const Stack>,
     /// FS base: the thread block.
     pub fs: Cell<usize>,
     /// Upper end of the usable stack; the cancellation buffer is above.
@@ -22,8 +20,6 @@ pub(crate) struct Stack {
     pub spare: Cell<usize>,
     /// The stack pointer at which the cancellation buffer is registered; 0 before the first thread.
     pub registered: Cell<usize>,
-    /// Link of full batches.
-    pub batch: Cell<*const Stack>,
     /// The class of the stack's size.
     pub class: Cell<u32>,
     /// Never to be given to another thread (the main thread of a fork child).

@@ -23,7 +23,7 @@ pub(crate) use builder::SharedRef;
 pub use handle::{Thread, ThreadId, current};
 pub use join::{Exited, JoinHandle};
 pub use scope::{Scope, ScopedJoinHandle, scope};
-pub use sleep::{park_timeout, sleep, sleep_until};
+pub use sleep::{park_timeout, sleep, sleep_until, sleep_until_time};
 
 use crate::worker::ops;
 

@@ -5,7 +5,7 @@ use crate::sys::clock::Deadline;
 use crate::tcb::{current, kernel};
 use crate::worker::ops;
 use core::time::Duration;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 /// Sleeps for at least `dur`; see [`std::thread::sleep`]. In a reveille thread the worker runs others
 /// meanwhile, and the sleeper goes before threads that only compute when its time has come.
@@ -44,6 +44,20 @@ pub fn sleep_until(deadline: Instant) {
     if !left.is_zero() {
         until(Deadline::after(left));
     }
+}
+
+/// Sleeps until the clock of the system says `time` or more; if it is set meanwhile, that counts. std has only
+/// [`sleep_until`], by a clock that is never set.
+///
+/// # Examples
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// let next = SystemTime::now() + Duration::from_millis(1);
+/// reveille::thread::sleep_until_time(next);
+/// assert!(SystemTime::now() >= next);
+/// ```
+pub fn sleep_until_time(time: SystemTime) {
+    until(Deadline::from_system_time(time));
 }
 
 /// Waits for nothing but the deadline; `None`: for ever.

@@ -18,14 +18,14 @@ pub(crate) fn own(w: &Worker, r: &'static Record) {
     }
 }
 
-/// The ring is full: half of it and the new thread go to the shared list.
+/// The ring is full: its oldest threads and the new thread go to the shared list.
 #[cold]
 #[inline(never)]
 fn overflow(w: &Worker, r: &'static Record) {
     let shared = w.shared();
     let mut arrivals = shared.arrivals.list.lock();
     // SAFETY: the ring is this worker's own; `r` is not in a queue yet; records are never freed.
-    unsafe { flow::spill(&w.ring, w.sole.get(), r, &mut arrivals) };
+    unsafe { flow::spill(w.ring, w.sole.get(), r, &mut arrivals) };
     shared.arrivals.len.store(arrivals.len(), Ordering::Release);
 }
 

@@ -94,11 +94,7 @@ fn change_own(me: &Record, how: c_int, asked: Option<KernelSet>) -> KernelSet {
             _ => set,
         };
         me.masks_tick.set(now & tick != 0);
-        let known = if me.slow.load(Ordering::Relaxed) == 0 {
-            w.site.usual_mask.get()
-        } else {
-            me.mask.get()
-        };
+        let known = known(me, w);
         if real & known == known && real != known {
             // More was blocked than we knew: the caller may be a handler, whose mask ends with it and must
             // not become the one under which ticks take the thread away (`preempt::handler::found_mask`).
@@ -111,6 +107,50 @@ fn change_own(me: &Record, how: c_int, asked: Option<KernelSet>) -> KernelSet {
     // A tick that came meanwhile stays pending: this may be a handler on the worker's signal stack.
     let _due = hot::on();
     was
+}
+
+/// What [`block`] found, for [`restore`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blocked {
+    was: KernelSet,
+    now: KernelSet,
+    /// The mask was the thread's own, not that of a handler.
+    own: bool,
+}
+
+/// Really blocks every signal that a program can have a handler for, except, on a reveille thread, the tick's. The
+/// mask is the thread's own from now on, so that it can be preempted under it once a panic has switched preemption
+/// on, which is off now.
+pub(crate) fn block() -> Blocked {
+    let all = !INTERNAL;
+    let Some(me) = current::get() else {
+        let was = signal::change_mask(libc::SIG_BLOCK, all);
+        return Blocked { was, now: was | all, own: false };
+    };
+    let w = super::of(me);
+    let set = all & !signal::set_of(w.site.signal);
+    let was = signal::change_mask(libc::SIG_BLOCK, set);
+    let own = was == known(me, w);
+    if own {
+        self::own(me, w, was | set);
+    }
+    Blocked { was, now: was | set, own }
+}
+
+/// Puts back the mask that was before `blocked`, on whatever worker the thread is now. Preemption is off. False if
+/// less was blocked until now.
+#[must_use]
+pub(crate) fn restore(blocked: Blocked) -> bool {
+    let now = signal::change_mask(libc::SIG_SETMASK, blocked.was);
+    if let (true, Some(me)) = (blocked.own, current::get()) {
+        own(me, super::of(me), blocked.was);
+    }
+    now & blocked.now == blocked.now
+}
+
+/// The mask that the thread is known by.
+fn known(me: &Record, w: &Worker) -> KernelSet {
+    if me.slow.load(Ordering::Relaxed) == 0 { w.site.usual_mask.get() } else { me.mask.get() }
 }
 
 /// See pthread_sigmask(3).

@@ -15,7 +15,7 @@ mod glue;
 mod idle;
 mod life;
 pub(crate) mod make;
-mod mask;
+pub(crate) mod mask;
 pub(crate) mod ops;
 mod pick;
 pub(crate) mod setxid;
@@ -45,7 +45,7 @@ pub(crate) struct Worker {
     pub site: Site,
     /// Nobody steals: the runtime has one worker.
     pub sole: Cell<bool>,
-    pub ring: Ring<Record>,
+    pub ring: &'static Ring<Record>,
     /// Which queue is asked first, and when.
     pub turns: Turns,
     /// Free records.

@@ -58,7 +58,7 @@ impl Worker {
         }
         let mut list = shared.arrivals.list.lock();
         // SAFETY: the ring is this worker's own; records are never freed.
-        let first = unsafe { flow::refill(&self.ring, &mut list, shared.workers().len()) };
+        let first = unsafe { flow::refill(self.ring, &mut list, shared.workers().len()) };
         shared.arrivals.len.store(list.len(), Ordering::Release);
         drop(list);
         // New threads have come to this worker without passing `give`: if more wait than the one that runs
@@ -78,7 +78,7 @@ impl Worker {
             if core::ptr::eq::<Worker>(&**victim, self) {
                 continue;
             }
-            if victim.ring.steal_into(&self.ring) > 0
+            if victim.ring.steal_into(self.ring) > 0
                 && let Some(r) = self.ring.pop(false)
             {
                 self.steals.bump();

@@ -5,6 +5,7 @@ use crate::lock::spin::SpinLock;
 use crate::protocol::ends::Ends;
 use crate::sched::idle::Idle;
 use crate::sched::list::List;
+use crate::sched::shares::Shares;
 use crate::sys::futex;
 use crate::tcb::Record;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -80,6 +81,8 @@ pub(crate) struct Shared {
     pub class: u32,
     pub arrivals: CachePadded<Queue>,
     pub sliced: CachePadded<Queue>,
+    /// How much the sliced threads have had.
+    pub shares: CachePadded<Shares>,
     /// How many workers sleep.
     pub idle: CachePadded<Idle>,
     /// Whose turn it is to look at arrivals when nobody sleeps.
@@ -106,6 +109,7 @@ impl Shared {
             class,
             arrivals: CachePadded::new(Queue::new()),
             sliced: CachePadded::new(Queue::new()),
+            shares: CachePadded::new(Shares::new()),
             idle: CachePadded::new(Idle::default()),
             turn: AtomicU32::new(0),
             started_outside: AtomicU64::new(0),

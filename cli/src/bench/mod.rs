@@ -6,6 +6,10 @@
 //! | [`spawn`] | spawn, run, exit, join: one by one, 10,000 at once, warm and cold |
 //! | [`preempt`] | a preemption's cost; slowdown of CPU-bound work ([`slowdown`]); shares ([`shares`]); the newcomer ([`ninth`]) |
 //! | [`memory`] | a million parked threads |
+//! | [`locks`] | mutexes alone, among others, to and fro with a condition variable ([`kit`] has their makers) |
+//! | [`rings`] | condition variables: rings, broadcasts |
+//! | [`condvar`] | the table of 2005: kernel threads and condvars |
+//! | [`locks_low`] | the lock level, beside blocking signals |
 //! | [`rivals`] | other libraries, with the feature of that name |
 //!
 //! How a value comes about: [`session`] lets the systems of a case take turns, round by round,
@@ -14,9 +18,14 @@
 //! is written once. [`child`] is the other side of what needs a process of its own.
 
 pub mod child;
+mod condvar;
+mod kit;
+mod locks;
+mod locks_low;
 mod memory;
 mod ninth;
 mod preempt;
+mod rings;
 #[cfg(feature = "rivals")]
 mod rivals;
 #[cfg(not(feature = "rivals"))]
@@ -43,11 +52,14 @@ type Run = fn(&mut Session) -> anyhow::Result<()>;
 pub fn run(args: &Bench) -> anyhow::Result<()> {
     let mut session = Session::new(args);
     let all = args.family == Family::All;
-    let families: [(Family, Run); 4] = [
+    let families: [(Family, Run); 7] = [
         (Family::Yield, yields::run),
         (Family::Spawn, spawn::run),
         (Family::Preempt, preempt::run),
         (Family::Memory, memory::run),
+        (Family::Locks, locks::run),
+        (Family::Condvar, rings::run),
+        (Family::Condvar, condvar::run),
     ];
     for (family, run) in families {
         if all || args.family == family {

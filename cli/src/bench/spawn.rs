@@ -4,13 +4,16 @@
 //!   and joined by a thread of the same system; one worker against kernel threads on one CPU, two
 //!   workers against kernel threads on all CPUs.
 //! - `spawn/10k-warm`, `spawn/10k-cold`: 10,000 spawned, then all joined, on one worker against
-//!   one CPU; ns for each. Warm follows a warm-up of the same size in the same process. Cold is a
-//!   fresh process each time, in which no thread has been before but the spawning one.
+//!   one CPU; ns for each. Warm: as many have been alive at once in the same process before
+//!   ([`crowd`]), and each round follows one that is not counted. Cold is a fresh process each
+//!   time, in which no thread has been before but the spawning one.
 //! - `spawn/start-signal`, `spawn/start-context`: as `one-1w` with the other ways to begin a
 //!   thread: through a signal, and from a converted context.
 
 use std::hint::black_box;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use reveille::{Runtime, StartMethod};
@@ -40,6 +43,8 @@ pub fn run(session: &mut Session) -> anyhow::Result<()> {
     }
     if session.wants("spawn/10k-warm") {
         let ours = Reveille::workers(1)?;
+        ours.inside(|| crowd::<Reveille>(MANY))??;
+        Nptl::ONE_CPU.inside(|| crowd::<Nptl>(MANY))??;
         let mut lanes = vec![
             Lane::new(REVEILLE, || Ok(ours.inside(|| many_warm::<Reveille>(MANY))??)),
             Lane::new(NPTL, || Ok(Nptl::ONE_CPU.inside(|| many_warm::<Nptl>(MANY))??)),
@@ -101,6 +106,27 @@ fn one_by_one<S: System>(count: u64) -> io::Result<f64> {
     Ok(start.elapsed().as_nanos() as f64 / count as f64)
 }
 
+/// Has `count` threads alive at once, none of which ends before the last one has been spawned.
+/// Without this the rounds would warm up for long: while stacks are still made the spawner is
+/// preempted, the threads that it has spawned so far end, and their stacks serve the next ones.
+/// To be called inside.
+fn crowd<S: System>(count: u64) -> io::Result<()> {
+    let released = Arc::new(AtomicBool::new(false));
+    let mut threads = Vec::with_capacity(count as usize);
+    for _ in 0..count {
+        let released = Arc::clone(&released);
+        threads.push(S::spawn(move || {
+            while !released.load(Ordering::Acquire) {
+                S::park();
+            }
+        })?);
+    }
+    released.store(true, Ordering::Release);
+    threads.iter().for_each(Handle::unpark);
+    threads.into_iter().for_each(Handle::join);
+    Ok(())
+}
+
 /// As [`many`], right after a run that is not counted: the other system's round has emptied the caches.
 fn many_warm<S: System>(count: u64) -> io::Result<f64> {
     many::<S>(count)?;
@@ -130,5 +156,6 @@ mod tests {
     fn kernel_threads_pass_the_same_code() {
         assert!(one_by_one::<Nptl>(5).unwrap() > 0.0);
         assert!(many::<Nptl>(20).unwrap() > 0.0);
+        crowd::<Nptl>(20).unwrap();
     }
 }

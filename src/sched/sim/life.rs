@@ -68,15 +68,21 @@ impl World {
         self.moves(id, Place::Running(w), Place::Blocked);
     }
 
-    /// `ops::exit`: to the joiner directly, without a choice.
+    /// `ops::exit`: to the joiner directly, without a choice, if nobody else waits in the ring.
     fn exit(&mut self, w: usize, id: usize) {
         self.moves(id, Place::Running(w), Place::Done);
         let next = match self.threads[id].joiner.get() {
-            Some(joiner) => {
+            Some(joiner) if self.workers[w].ring.len() == 0 => {
                 self.moves(joiner, Place::Blocked, Place::New);
                 Some(joiner)
             }
-            None => self.pick(w),
+            joiner => {
+                let next = self.pick(w);
+                if let Some(joiner) = joiner {
+                    self.own(w, joiner, Place::Blocked);
+                }
+                next
+            }
         };
         self.dispatch(w, next);
     }

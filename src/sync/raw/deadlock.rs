@@ -34,8 +34,8 @@ pub(crate) fn check(key: usize, owner: usize, me: usize) {
 /// else 0.
 fn walk(key: usize, owner: usize, me: usize, chain: &mut [(usize, usize); LONGEST]) -> usize {
     let (mut key, mut owner) = (key, owner);
-    for n in 0..LONGEST {
-        chain[n] = (owner, key);
+    for (n, link) in chain.iter_mut().enumerate() {
+        *link = (owner, key);
         if owner == me {
             return n + 1;
         }

@@ -79,6 +79,7 @@ fn library() -> PathBuf {
 fn package(name: &str) -> PathBuf {
     let out = Command::new(env::var("CARGO").unwrap())
         .args(["metadata", "--format-version=1", "--locked", "--offline"])
+        .args(["--filter-platform", &env::var("TARGET").unwrap()])
         .output()
         .unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
@@ -87,9 +88,9 @@ fn package(name: &str) -> PathBuf {
     let mut dirs = paths.map(|p| Path::new(p).parent().unwrap());
     let is_it = |dir: &&Path| {
         let dir = dir.file_name().unwrap().to_str().unwrap();
-        dir.strip_prefix(name).and_then(|v| v.strip_prefix('-')).is_some_and(|v| {
-            v.starts_with(|c: char| c.is_ascii_digit())
-        })
+        dir.strip_prefix(name)
+            .and_then(|v| v.strip_prefix('-'))
+            .is_some_and(|v| v.starts_with(|c: char| c.is_ascii_digit()))
     };
     dirs.find(is_it).unwrap_or_else(|| panic!("cargo metadata knows no {name}")).to_owned()
 }

@@ -1,14 +1,17 @@
 //! A crate to be named `std`: `extern crate oracle as std`. What reveille offers is reveille's, what else the
 //! tests need is std's, each by name, so that nothing is tested against itself by mistake.
-#![feature(test, oneshot_channel, mapped_lock_guards)]
+#![feature(mapped_lock_guards, test)]
+#![allow(clippy::legacy_numeric_constants)] // std's tests import one
 
 pub mod list;
 pub mod mpsc;
 pub mod nonpoison;
 pub mod runner;
 
-pub use std::{alloc, any, cell, collections, convert, env, ffi, fmt, fs, hash, hint, iter, marker, mem};
-pub use std::{ops, panic, path, ptr, rc, result, time, u32, u64};
+pub use std::{
+    alloc, any, cell, collections, convert, env, ffi, fmt, fs, hash, hint, iter, marker, mem,
+};
+pub use std::{ops, panic, path, ptr, rc, result, time, u32};
 
 /// reveille's threads.
 pub mod thread {

@@ -11,7 +11,7 @@ fn run(tests: &[&test_crate::TestDescAndFn]) {
 }
 
 // The first file is a part of std, and finds its parents here.
-pub use std::{any, ffi, iter, panic, result, sync, thread, time};
 pub use std::thread::sleep;
+pub use std::{any, ffi, iter, panic, result, sync, thread, time};
 
 include!(concat!(env!("OUT_DIR"), "/std_thread/modules.rs"));
