@@ -38,6 +38,23 @@ fn main() {
         }
     }
     write("parking_lot", sources);
+    let crossbeam = package("crossbeam-channel");
+    let mut sources = files(crossbeam.join("tests"));
+    for source in &mut sources {
+        source.text =
+            source.text.replace("use crossbeam_utils::thread::scope;", "use crate::scope;");
+    }
+    write("crossbeam_channel", sources);
+    let macros = crossbeam.join("src/select_macro.rs");
+    let modules = out("crossbeam_channel").join("modules.rs");
+    let tests = fs::read_to_string(&modules).unwrap();
+    let macros = format!("#[path = {macros:?}]\n#[macro_use]\nmod crossbeams_macros;\n");
+    fs::write(modules, macros + &tests).unwrap();
+}
+
+/// Where the modules of a suite go.
+fn out(suite: &str) -> PathBuf {
+    PathBuf::from(env::var("OUT_DIR").unwrap()).join(suite)
 }
 
 /// A file of tests, and the module that it becomes.
@@ -98,7 +115,7 @@ fn package(name: &str) -> PathBuf {
 fn write(suite: &str, sources: Vec<Source>) {
     let names = read(Path::new(&format!("lists/{suite}.txt")));
     let list = List::parse(&names);
-    let out = PathBuf::from(env::var("OUT_DIR").unwrap()).join(suite);
+    let out = out(suite);
     fs::create_dir_all(&out).unwrap();
     let mut modules = String::new();
     let mut left_out: Vec<&str> = list.left_out().collect();

@@ -98,7 +98,8 @@ fn results(bodies: &str) -> BTreeMap<String, String> {
         println!("{bodies} threads: {}; its standard error:", out.status);
         println!("{}", String::from_utf8_lossy(&fs::read(&log).unwrap()));
     }
-    println!("{bodies} threads: {} tests in {:?}", results.len(), begun.elapsed());
+    let more = text.lines().filter_map(|l| l.strip_prefix("ORACLE:")).collect::<String>();
+    println!("{bodies} threads: {} tests in {:?}{more}", results.len(), begun.elapsed());
     results
 }
 
@@ -125,8 +126,12 @@ fn child(bodies: &str, tests: Vec<Test>) -> ! {
         let runtime = reveille::Runtime::builder().workers(2).time_slice(SLICE).build().unwrap();
         let threads: Vec<_> = (0..AT_ONCE).map(|_| runtime.spawn(work.clone())).collect();
         threads.into_iter().for_each(|t| t.join().unwrap());
+        let stats = runtime.stats();
+        let preemptions: u64 = stats.workers.iter().map(|w| w.preemptions).sum();
+        println!("ORACLE:, {preemptions} preemptions");
+        // A test may have left threads behind that never end.
+        std::mem::forget(runtime);
     }
-    // Some tests leave threads behind that never end.
     exit(0);
 }
 
