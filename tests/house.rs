@@ -32,6 +32,7 @@ const UNSAFE: &[&str] = &[
     "src/preempt/mod.rs",
     "src/protocol/models.rs",
     "src/protocol/models_mutex.rs",
+    "src/protocol/models_offer.rs",
     "src/runtime.rs",
     "src/sched/mod.rs",
     "src/slot/mod.rs",

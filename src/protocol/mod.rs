@@ -7,6 +7,7 @@
 //! * [`rwlock`]: readers and writers
 //! * [`once`], [`barrier`], [`semaphore`]: what their names say
 //! * [`slots`]: what signal handlers leave for later
+//! * [`offer`]: waiting at channels
 //! * [`ends`]: the last end of all
 //! * [`spin`], [`owned`]: locks held for a few instructions
 //! * [`futex_lock`], [`condvar2005`]: mutex and condvar of kernel threads
@@ -26,10 +27,13 @@ pub(crate) mod models;
 #[cfg(all(test, loom))]
 mod models_mutex;
 #[cfg(all(test, loom))]
+mod models_offer;
+#[cfg(all(test, loom))]
 mod models_queue;
 #[cfg(all(test, loom))]
 mod models_wait;
 pub(crate) mod mutex;
+pub(crate) mod offer;
 pub(crate) mod once;
 pub(crate) mod owned;
 pub(crate) mod rwlock;

@@ -6,6 +6,8 @@
 mod barrier;
 mod condvar;
 mod lazy_lock;
+pub mod mpmc;
+pub mod mpsc;
 mod mutex;
 mod once;
 mod once_lock;

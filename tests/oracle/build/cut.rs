@@ -77,7 +77,8 @@ fn item(lines: &[&str], at: usize) -> (usize, usize) {
     (first, last)
 }
 
-/// The text without attributes that only a crate's root may have.
+/// The text without attributes that only a crate's root may have, or that macros of another crate would not heed.
 pub fn crate_attributes(text: &str) -> String {
-    text.lines().filter(|l| !l.starts_with("#![feature(")).map(|l| format!("{l}\n")).collect()
+    let ours = |l: &&str| !l.starts_with("#![feature(") && !l.starts_with("#![forbid(");
+    text.lines().filter(ours).map(|l| format!("{l}\n")).collect()
 }

@@ -4,14 +4,13 @@
 #![allow(clippy::legacy_numeric_constants)] // std's tests import one
 
 pub mod list;
-pub mod mpsc;
 pub mod nonpoison;
 pub mod runner;
 
 pub use std::{
     alloc, any, cell, collections, convert, env, ffi, fmt, fs, hash, hint, iter, marker, mem,
 };
-pub use std::{ops, panic, path, ptr, rc, result, time, u32};
+pub use std::{ops, option, panic, path, process, ptr, rc, result, time, u32};
 
 /// reveille's threads.
 pub mod thread {
@@ -37,5 +36,6 @@ pub mod sync {
         pub use super::{LockResult, PoisonError, TryLockError, TryLockResult};
     }
 
-    pub use crate::{mpsc, nonpoison};
+    pub use crate::nonpoison;
+    pub use reveille::sync::{mpmc, mpsc};
 }
