@@ -45,12 +45,16 @@ pub fn run(list: &str, tests: &[&TestDescAndFn]) {
     for bodies in ["kernel", "reveille"] {
         let results = results(bodies);
         passed.push(results.values().filter(|r| *r == "ok").count());
+        let mut missing = 0;
         for name in List::parse(list).must_run() {
             match results.get(name).map(String::as_str) {
                 Some("ok") => {}
                 Some(other) => faults.push(format!("{name} on {bodies} threads: {other}")),
-                None => faults.push(format!("{name} on {bodies} threads did not run")),
+                None => missing += 1,
             }
+        }
+        if missing > 0 {
+            faults.push(format!("{missing} tests in the list did not run on {bodies} threads"));
         }
     }
     println!("{} passed on kernel threads, {} in reveille threads", passed[0], passed[1]);
@@ -113,6 +117,7 @@ fn child(bodies: &str, tests: Vec<Test>) -> ! {
     let work = move || {
         loop {
             let Some(test) = todo.lock().unwrap().next() else { return };
+            println!("ORACLE {} was running when the process ended", test.name);
             running.lock().unwrap().insert(test.name.clone(), Instant::now());
             let result = one(&test);
             running.lock().unwrap().remove(&test.name);
