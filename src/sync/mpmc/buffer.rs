@@ -113,17 +113,11 @@ impl<T> Buffer<T> {
     }
 }
 
-/// Drops the messages in order; if one panics, the rest as well. Never under a lock.
+/// Drops the messages in order, never under a lock. If one panics the rest of them leak, as they do in std: a second
+/// panic would end the process.
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
-        struct Rest<'a, T>(&'a mut Buffer<T>);
-        impl<T> Drop for Rest<'_, T> {
-            fn drop(&mut self) {
-                while self.0.drop_one() {}
-            }
-        }
-        let rest = Rest(self);
-        while rest.0.drop_one() {}
+        while self.drop_one() {}
     }
 }
 
@@ -226,13 +220,10 @@ impl<T> List<T> {
 
     /// Keeps an empty block.
     fn retire(&mut self, block: *mut Header<T>) {
-        if self.spare.is_null() {
-            self.spare = block;
-        } else {
-            // SAFETY: the block is this list's.
-            unsafe { (*block).next = self.dead };
-            self.dead = block;
-        }
+        let list = if self.spare.is_null() { &mut self.spare } else { &mut self.dead };
+        // SAFETY: the block is this list's.
+        unsafe { (*block).next = *list };
+        *list = block;
     }
 
     /// # Safety

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 ///     move || s.send("from the second").unwrap()
 /// });
 /// let mut select = Select::new();
-/// channels.iter().for_each(|(_, r)| drop(select.recv(r)));
+/// channels.iter().for_each(|(_, r)| _ = select.recv(r));
 /// let oper = select.select();
 /// let index = oper.index();
 /// assert_eq!((index, oper.recv(&channels[index].1)), (1, Ok("from the second")));

@@ -50,6 +50,28 @@ macro_rules! select {
     }};
 }
 
+/// As [`select!`]; of several operations that are ready, the one that is written first is chosen.
+///
+/// # Examples
+/// ```
+/// use reveille::{select_biased, sync::mpmc};
+/// let ((s, urgent), (t, other)) = (mpmc::channel(), mpmc::channel());
+/// t.send(1).unwrap();
+/// s.send(2).unwrap();
+/// select_biased! {
+///     recv(urgent) -> message => assert_eq!(message, Ok(2)),
+///     recv(other) -> _ => unreachable!(),
+/// }
+/// ```
+#[macro_export]
+macro_rules! select_biased {
+    () => { $crate::select!() };
+    ($($cases:tt)+) => {{
+        let mut select = $crate::sync::mpmc::Select::new_biased();
+        $crate::__select_case!(select [0usize] [] $($cases)+)
+    }};
+}
+
 /// One step of [`select!`]: the select, the index of the next case, the cases read so far, the rest.
 #[doc(hidden)]
 #[macro_export]
