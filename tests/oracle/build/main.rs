@@ -46,9 +46,9 @@ fn main() {
         source.text =
             source.text.replace("use crossbeam_utils::thread::scope;", "use crate::scope;");
     }
-    // The macro that its tests of `mpsc` and of biased selecting use; `select!` is ours.
+    // For the macro that its tests of `mpsc` use; `select!` and `select_biased!` are ours.
     let macros = read(&crossbeam.join("src/select_macro.rs"));
-    let text = macros.replace("macro_rules! select {", "macro_rules! crossbeams_select {");
+    let text = macros.replace("macro_rules! select", "macro_rules! crossbeams_select");
     sources.push(Source { module: "crossbeams_macros".into(), text });
     write("crossbeam_channel", sources);
 }

@@ -1,5 +1,5 @@
-//! The tests of crossbeam-channel: `bounded(n)` and so on are reveille's channels here, and `select!` is reveille's.
-//! The biased macro is crossbeam's, taken from its source, over reveille's `Select`.
+//! The tests of crossbeam-channel: `bounded(n)` and so on are reveille's channels here, `select!` is reveille's.
+//! Only the macro below it that the tests of `mpsc` use is crossbeam's, taken from its source.
 #![feature(custom_test_frameworks, test)]
 #![test_runner(crate::run)]
 #![allow(warnings, macro_expanded_macro_exports_accessed_by_absolute_paths)]
@@ -9,13 +9,13 @@ extern crate rand08 as rand;
 extern crate self as crossbeam_channel;
 extern crate test as test_crate;
 
-pub use reveille::select;
 pub use reveille::sync::mpmc::{
     IntoIter, Iter, ReadyTimeoutError, Receiver, RecvError, RecvTimeoutError, Select,
     SelectTimeoutError, SelectedOperation, SendError, SendTimeoutError, Sender, TryIter,
     TryReadyError, TryRecvError, TrySelectError, TrySendError, after, at, channel as unbounded,
     never, sync_channel as bounded, tick,
 };
+pub use reveille::{select, select_biased};
 
 fn run(tests: &[&test_crate::TestDescAndFn]) {
     std::runner::run(include_str!("../lists/crossbeam_channel.txt"), tests);
