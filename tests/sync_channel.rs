@@ -112,7 +112,8 @@ fn time_outs_at_the_moment_of_the_hand_off() {
                     };
                 }
             });
-            assert!(late.load(SeqCst) > 0 && got.load(SeqCst) > 0);
+            let both = late.load(SeqCst) > 0 && got.load(SeqCst) > 0;
+            assert!(both || cap != Some(0), "nobody was late, or nobody was in time");
             got.fetch_add(r.try_iter().map(|m| m.number + 1).sum(), SeqCst);
             assert_eq!(sent.load(SeqCst), got.load(SeqCst), "{cap:?}");
             assert_eq!(alive.load(SeqCst), 0);

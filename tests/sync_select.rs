@@ -313,22 +313,22 @@ fn timers() {
     });
 }
 
-/// Threads that play ping-pong through selects, as a chain of filters (Hoare's sieve of primes).
+/// A chain of filters that grows: McIlroy's sieve of primes.
 #[test]
 fn a_sieve_of_primes() {
     on_each("sieve", |rt| {
         let primes = rt.run(|| {
             let (s, mut r) = sync_channel(0);
-            thread::spawn(move || (2..).all(|n: u32| s.send(n).is_ok()));
+            drop(thread::spawn(move || (2..).all(|n: u32| s.send(n).is_ok())));
             let mut primes = Vec::new();
             for _ in 0..60 {
                 let prime = r.recv().unwrap();
                 primes.push(prime);
                 let (t, q) = sync_channel(0);
                 let from = std::mem::replace(&mut r, q);
-                thread::spawn(move || {
-                    from.iter().filter(|n| n % prime != 0).all(|n| t.send(n).is_ok());
-                });
+                let filter =
+                    move || from.iter().filter(|n| n % prime != 0).all(|n| t.send(n).is_ok());
+                drop(thread::spawn(filter));
             }
             primes
         });

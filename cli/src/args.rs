@@ -142,6 +142,8 @@ pub enum Family {
     Locks,
     /// Condition variables: the table of 2005 anew
     Condvar,
+    /// Channels: messages between two threads
+    Channel,
     /// All of them, one after the other
     All,
 }

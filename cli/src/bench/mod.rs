@@ -9,6 +9,7 @@
 //! | [`locks`] | mutexes alone, among others, to and fro with a condition variable ([`kit`] has their makers) |
 //! | [`rings`] | condition variables: rings, broadcasts |
 //! | [`condvar`] | the table of 2005: kernel threads and condvars |
+//! | [`channel`] | messages from one thread to another |
 //! | [`locks_low`] | the lock level, beside blocking signals |
 //! | [`rivals`] | other libraries, with the feature of that name |
 //!
@@ -17,6 +18,7 @@
 //! the reported value is the median of the rounds. [`system`] is the interface over which a case
 //! is written once. [`child`] is the other side of what needs a process of its own.
 
+mod channel;
 pub mod child;
 mod condvar;
 mod kit;
@@ -52,7 +54,7 @@ type Run = fn(&mut Session) -> anyhow::Result<()>;
 pub fn run(args: &Bench) -> anyhow::Result<()> {
     let mut session = Session::new(args);
     let all = args.family == Family::All;
-    let families: [(Family, Run); 7] = [
+    let families: [(Family, Run); 8] = [
         (Family::Yield, yields::run),
         (Family::Spawn, spawn::run),
         (Family::Preempt, preempt::run),
@@ -60,6 +62,7 @@ pub fn run(args: &Bench) -> anyhow::Result<()> {
         (Family::Locks, locks::run),
         (Family::Condvar, rings::run),
         (Family::Condvar, condvar::run),
+        (Family::Channel, channel::run),
     ];
     for (family, run) in families {
         if all || args.family == family {

@@ -20,11 +20,18 @@ use crate::tls::{due, hot};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// One of several.
+/// One of several; small, since they are shuffled.
+#[derive(Clone)]
 struct Operation<'a> {
     case: &'a dyn Case,
     index: usize,
     sends: bool,
+    /// Where in `seats` its own is: as many were added before, and are there.
+    seat: usize,
+}
+
+/// Where an operation waits.
+struct Seat {
     place: Place,
     waiter: Waiter,
 }
@@ -32,8 +39,9 @@ struct Operation<'a> {
 /// See the module's documentation.
 pub(super) struct Operations<'a> {
     all: Vec<Operation<'a>>,
-    /// The locks in order, each once.
-    locks: Vec<&'a AtomicBool>,
+    seats: Vec<Seat>,
+    /// The locks in order, each once; made when they are needed first.
+    locks: Option<Vec<&'a AtomicBool>>,
     next_index: usize,
     biased: bool,
 }
@@ -44,23 +52,15 @@ unsafe impl Send for Operations<'_> {}
 // SAFETY: as above; a shared one can be cloned and no more.
 unsafe impl Sync for Operations<'_> {}
 
-impl Operation<'_> {
-    fn new(case: &dyn Case, index: usize, sends: bool) -> Operation<'_> {
-        let waiter = Waiter::new(ptr::null(), 0, ptr::null_mut());
-        Operation { case, index, sends, place: Place::none(), waiter }
-    }
-}
-
 impl Clone for Operations<'_> {
     fn clone(&self) -> Self {
-        let all = self.all.iter().map(|o| Operation::new(o.case, o.index, o.sends)).collect();
-        Operations { all, locks: self.locks.clone(), ..*self }
+        Operations { all: self.all.clone(), seats: Vec::new(), locks: None, ..*self }
     }
 }
 
 impl<'a> Operations<'a> {
     pub(super) fn new(biased: bool) -> Operations<'a> {
-        Operations { all: Vec::new(), locks: Vec::new(), next_index: 0, biased }
+        Operations { all: Vec::new(), seats: Vec::new(), locks: None, next_index: 0, biased }
     }
 
     pub(super) fn must_not_be_empty(&self) {
@@ -70,25 +70,33 @@ impl<'a> Operations<'a> {
     pub(super) fn add(&mut self, case: &'a dyn Case, sends: bool) -> usize {
         let index = self.next_index;
         self.next_index += 1;
-        self.all.push(Operation::new(case, index, sends));
-        if let Some(lock) = case.lock() {
-            let at = self.locks.partition_point(|l| ptr::from_ref(*l) < ptr::from_ref(lock));
-            if !self.locks.get(at).is_some_and(|l| ptr::eq(*l, lock)) {
-                self.locks.insert(at, lock);
-            }
-        }
+        self.all.push(Operation { case, index, sends, seat: self.all.len() });
+        self.locks = None;
         index
     }
 
     pub(super) fn remove(&mut self, index: usize) {
         let at = self.all.iter().position(|o| o.index == index);
         let gone = self.all.remove(at.expect("no operation with this index"));
-        if let Some(lock) = gone.case.lock() {
-            let same = |l: &AtomicBool| ptr::eq(l, lock);
-            if !self.all.iter().any(|o| o.case.lock().is_some_and(same)) {
-                self.locks.retain(|l| !same(l));
-            }
+        if gone.seat < self.seats.len() {
+            self.seats.remove(gone.seat);
         }
+        self.all.iter_mut().filter(|o| o.seat > gone.seat).for_each(|o| o.seat -= 1);
+        self.locks = None;
+    }
+
+    /// Finds out the order of the locks: memory may be needed, so nothing is locked yet.
+    fn order_locks(&mut self) {
+        if self.locks.is_none() {
+            let mut locks: Vec<_> = self.all.iter().filter_map(|o| o.case.lock()).collect();
+            locks.sort_unstable_by_key(|l| ptr::from_ref(*l));
+            locks.dedup_by_key(|l| ptr::from_ref(*l));
+            self.locks = Some(locks);
+        }
+    }
+
+    fn lock_all(&self) -> LockedAll<'_> {
+        LockedAll::new(self.locks.as_deref().unwrap_or_default())
     }
 
     /// The operation that is chosen, if `patience` lasts.
@@ -111,6 +119,7 @@ impl<'a> Operations<'a> {
             if patience.is_none() {
                 return None;
             }
+            self.order_locks();
             let deadline = patience.start();
             let (outcome, i) = match self.attempt_all_or_enter() {
                 Some((Attempt::Done, i)) => (Outcome::Done, i),
@@ -144,6 +153,7 @@ impl<'a> Operations<'a> {
             if patience.is_none() {
                 return None;
             }
+            self.order_locks();
             let deadline = patience.start();
             let (outcome, i) = match self.ready_or_watch() {
                 Some(i) => (Outcome::Done, i),
@@ -159,16 +169,22 @@ impl<'a> Operations<'a> {
 
     /// Makes the waiters anew, with places for what is received.
     fn prepare(&mut self, ticket: &Ticket) {
-        for (i, o) in self.all.iter_mut().enumerate() {
-            if o.sends {
-                o.waiter = Waiter::new(ticket, i, ptr::null_mut());
-                continue;
+        let none =
+            || Seat { place: Place::none(), waiter: Waiter::new(ticket, 0, ptr::null_mut()) };
+        self.seats.resize_with(self.all.len(), none);
+        for (i, o) in self.all.iter().enumerate() {
+            let seat = &mut self.seats[o.seat];
+            if !o.sends && !seat.place.is_made() {
+                seat.place = o.case.place();
             }
-            if !o.place.is_made() {
-                o.place = o.case.place();
-            }
-            o.waiter = Waiter::new(ticket, i, o.place.ptr().as_ptr());
+            let place = if o.sends { ptr::null_mut() } else { seat.place.ptr().as_ptr() };
+            seat.waiter = Waiter::new(ticket, i, place);
         }
+    }
+
+    /// The operations, each with its waiter.
+    fn waiters(&self) -> impl Iterator<Item = (&'a dyn Case, &Waiter)> {
+        self.all.iter().map(|o| (o.case, &self.seats[o.seat].waiter))
     }
 
     fn attempt_alone(&self, i: usize) -> Attempt {
@@ -176,22 +192,22 @@ impl<'a> Operations<'a> {
         let lock = o.case.lock();
         let mut locked = LockedAll::new(lock.as_slice());
         // SAFETY: locked; the waiter stays until it is finished, as `select` waits for that.
-        unsafe { o.case.attempt(&o.waiter, &mut locked.wakes) }
+        unsafe { o.case.attempt(&self.seats[o.seat].waiter, &mut locked.wakes) }
     }
 
-    /// Steps 1 and 2 of waiting. `None`: entered everywhere.
+    /// Step 2 of waiting. `None`: entered everywhere.
     fn attempt_all_or_enter(&self) -> Option<(Attempt, usize)> {
-        let mut locked = LockedAll::new(&self.locks);
+        let mut locked = self.lock_all();
         // SAFETY: all are locked; the waiters stay, as `select` has them leave or finish.
         unsafe {
-            for (i, o) in self.all.iter().enumerate() {
-                match o.case.attempt(&o.waiter, &mut locked.wakes) {
+            for (i, (case, waiter)) in self.waiters().enumerate() {
+                match case.attempt(waiter, &mut locked.wakes) {
                     Attempt::No => {}
                     attempt => return Some((attempt, i)),
                 }
             }
-            for o in &self.all {
-                o.case.enter(&o.waiter, false, &mut locked.wakes);
+            for (case, waiter) in self.waiters() {
+                case.enter(waiter, false, &mut locked.wakes);
             }
         }
         None
@@ -199,13 +215,13 @@ impl<'a> Operations<'a> {
 
     /// As [`attempt_all_or_enter`](Self::attempt_all_or_enter), for news.
     fn ready_or_watch(&self) -> Option<usize> {
-        let mut locked = LockedAll::new(&self.locks);
+        let mut locked = self.lock_all();
         // SAFETY: as there.
         unsafe {
             let ready = self.all.iter().position(|o| o.case.is_ready());
             if ready.is_none() {
-                for o in &self.all {
-                    o.case.enter(&o.waiter, true, &mut locked.wakes);
+                for (case, waiter) in self.waiters() {
+                    case.enter(waiter, true, &mut locked.wakes);
                 }
             }
             ready
@@ -225,24 +241,23 @@ impl<'a> Operations<'a> {
             None if ticket.give_up() => (Outcome::TimedOut, 0),
             None => until_finished(ticket),
         };
-        for o in &self.all {
+        for (case, waiter) in self.waiters() {
             // SAFETY: entered before.
-            unsafe { o.case.leave(&o.waiter, watches) };
+            unsafe { case.leave(waiter, watches) };
         }
         outcome
     }
 
     fn selected(&mut self, i: usize, outcome: Outcome) -> SelectedOperation<'a> {
-        let o = &mut self.all[i];
+        let Operation { case, index, sends, seat } = self.all[i];
+        let Seat { place, waiter } = &mut self.seats[seat];
         let stage = match outcome {
-            Outcome::Done if !o.sends => {
-                Stage::Received(core::mem::replace(&mut o.place, Place::none()))
-            }
-            Outcome::Done if o.waiter.bound().is_null() => Stage::Promised,
-            Outcome::Done => Stage::Bound(o.waiter.bound()),
+            Outcome::Done if !sends => Stage::Received(core::mem::replace(place, Place::none())),
+            Outcome::Done if waiter.bound().is_null() => Stage::Promised,
+            Outcome::Done => Stage::Bound(waiter.bound()),
             _ => Stage::Closed,
         };
-        SelectedOperation { index: o.index, case: o.case, stage }
+        SelectedOperation { index, case, stage }
     }
 
     /// Puts the operations into random order, so that each that is ready has the same chance.
