@@ -44,8 +44,12 @@ pub fn run(list: &str, tests: &[&TestDescAndFn]) {
     }
     let mut faults = unlisted(&List::parse(list), tests);
     let mut passed = Vec::new();
-    for bodies in ["kernel", "reveille"] {
-        let results = results(bodies);
+    // At the same time: much of it is sleeping.
+    let both = thread::scope(|s| {
+        let both = ["kernel", "reveille"].map(|bodies| s.spawn(move || (bodies, results(bodies))));
+        both.map(|one| one.join().unwrap())
+    });
+    for (bodies, results) in both {
         passed.push(results.values().filter(|r| *r == "ok").count());
         let mut missing = 0;
         for name in List::parse(list).must_run() {
