@@ -106,7 +106,7 @@ fn a_storm_of_onces() {
         for round in 0..150 * factor() {
             let (once, done, entered) = (Once::new(), AtomicUsize::new(0), AtomicUsize::new(0));
             let job = |i: usize| {
-                if i % 3 == 0 {
+                if i.is_multiple_of(3) {
                     once.wait_force();
                 } else {
                     once.call_once_force(|_| {

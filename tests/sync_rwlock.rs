@@ -126,7 +126,7 @@ fn the_queue_is_in_order() {
                 let held = lock.lock_shared();
                 let enter = |i: usize| {
                     about.fetch_add(1, SeqCst);
-                    if i % 2 == 0 {
+                    if i.is_multiple_of(2) {
                         let g = lock.lock_exclusive();
                         order.lock().unwrap().push(i);
                         // SAFETY: just taken.
@@ -421,7 +421,9 @@ fn letting_go_of_what_is_not_held_panics() {
             panics(|| lock.unlock_shared(guard()));
             panics(|| lock.unlock_exclusive(guard()));
             panics(|| lock.unlock_upgradable(guard()));
-            panics(|| drop(lock.downgrade(guard())));
+            panics(|| {
+                let _reads = lock.downgrade(guard());
+            });
             let reads = lock.lock_shared();
             panics(|| lock.unlock_exclusive(guard()));
             panics(|| lock.unlock_upgradable(guard()));

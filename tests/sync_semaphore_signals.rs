@@ -129,7 +129,11 @@ fn storm(rt: &Runtime, events: u64) {
                         }
                     });
                 }
-                s.spawn(|| while !over.load(SeqCst) {});
+                s.spawn(|| {
+                    while !over.load(SeqCst) {
+                        std::hint::spin_loop();
+                    }
+                });
                 while got.load(SeqCst) < events {
                     thread::sleep(Duration::from_micros(300));
                 }

@@ -32,6 +32,8 @@ mod models_offer;
 mod models_queue;
 #[cfg(all(test, loom))]
 mod models_wait;
+#[cfg(all(test, loom))]
+mod models_words;
 pub(crate) mod mutex;
 pub(crate) mod offer;
 pub(crate) mod once;

@@ -1,40 +1,42 @@
-//! Models of the words whose waiters stand in a queue and are served out of it: readers and writers, permits, things
-//! done once, rounds of a barrier.
+//! Models of readers and writers, whose waiters stand in a queue and are served out of it; the queue is also that of
+//! [`models_words`](super::models_words).
 //!
 //! The lot is a list behind a lock, a waiter a gate. Each important step has a twin that leaves it out, and must fail:
 //! there, waiters do not block, and at the end somebody is left in the queue who could have had what he needs.
 
-use super::barrier::{BarrierWord, Came};
 use super::models::{Gate, Plain, check};
-use super::once::{Claim, OnceWord, Stage};
 use super::rwlock::{Access, Entered, Released, RwWord};
-use super::semaphore::{self, Added, SemaphoreWord};
-use crate::prim::{AtomicBool, AtomicU32, Ordering::*};
+use crate::prim::{AtomicBool, Ordering::*};
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread;
 use std::collections::VecDeque;
 
 /// Somebody who waits for `need`.
-struct Waiter<N> {
+pub(super) struct Waiter<N> {
     need: N,
     gate: Gate,
     got: AtomicBool,
 }
 
 /// The queue of one key.
-struct Lot<N>(Mutex<VecDeque<Arc<Waiter<N>>>>);
+pub(super) struct Lot<N>(Mutex<VecDeque<Arc<Waiter<N>>>>);
 
 impl<N: Copy + PartialEq> Lot<N> {
-    fn new() -> Lot<N> {
+    pub(super) fn new() -> Lot<N> {
         Lot(Mutex::new(VecDeque::new()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Waiter<N>>>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Waiter<N>>>> {
         self.0.lock().unwrap()
     }
 
     /// Waits, if `validate` says so; whether it got what it needs.
-    fn park(&self, need: N, first: bool, validate: impl FnOnce() -> bool) -> Option<bool> {
+    pub(super) fn park(
+        &self,
+        need: N,
+        first: bool,
+        validate: impl FnOnce() -> bool,
+    ) -> Option<bool> {
         let waiter = Arc::new(Waiter { need, gate: Gate::default(), got: AtomicBool::new(false) });
         let mut queue = self.lock();
         if !validate() {
@@ -50,7 +52,7 @@ impl<N: Copy + PartialEq> Lot<N> {
         Some(waiter.got.load(Relaxed))
     }
 
-    fn unpark_some(&self, grant: impl Fn(N) -> bool, done: impl FnOnce(bool)) {
+    pub(super) fn unpark_some(&self, grant: impl Fn(N) -> bool, done: impl FnOnce(bool)) {
         let mut woken = Vec::new();
         let mut queue = self.lock();
         while queue.front().is_some_and(|w| grant(w.need)) {
@@ -65,7 +67,7 @@ impl<N: Copy + PartialEq> Lot<N> {
     }
 
     /// A deadline or a kick: takes one with this need out, with nothing, as soon as there is one.
-    fn expire(&self, need: N) {
+    pub(super) fn expire(&self, need: N) {
         let waiter = loop {
             let mut queue = self.lock();
             if let Some(at) = queue.iter().position(|w| w.need == need) {
@@ -78,7 +80,7 @@ impl<N: Copy + PartialEq> Lot<N> {
     }
 
     /// For the twins: as `park`, but does not block.
-    fn stand(&self, need: N, validate: impl FnOnce() -> bool) {
+    pub(super) fn stand(&self, need: N, validate: impl FnOnce() -> bool) {
         let mut queue = self.lock();
         if validate() {
             let waiter = Waiter { need, gate: Gate::default(), got: AtomicBool::new(false) };
@@ -87,7 +89,7 @@ impl<N: Copy + PartialEq> Lot<N> {
     }
 
     /// For the twins, at the end: nobody may be left who could have what he needs.
-    fn forgot(&self, could: impl FnOnce(N) -> bool) {
+    pub(super) fn forgot(&self, could: impl FnOnce(N) -> bool) {
         let first = self.lock().front().map(|w| w.need);
         assert!(!first.is_some_and(could), "a waiter was forgotten");
     }
@@ -296,196 +298,5 @@ fn loom_twin_never_settles() {
         }
         lock.lot.stand(Access::Read, || is_queued(&lock, Access::Read));
         lock.lot.forgot(|access| lock.word.grant(access));
-    });
-}
-
-struct Sem {
-    word: SemaphoreWord,
-    lot: Lot<usize>,
-}
-
-impl Sem {
-    fn serve(&self) {
-        self.lot.unpark_some(
-            |n| self.word.grant(n),
-            |more| {
-                if !more {
-                    self.word.settle();
-                }
-            },
-        );
-    }
-
-    fn acquire(&self, n: usize) -> bool {
-        if self.word.try_take(n) {
-            return true;
-        }
-        let enter = || self.word.enter(n) == semaphore::Entered::Waits;
-        let got = self.lot.park(n, false, enter);
-        if got == Some(false) {
-            self.serve();
-        }
-        got != Some(false)
-    }
-
-    fn release(&self, n: usize) {
-        match self.word.add(n) {
-            Added::Done => {}
-            Added::Serve => self.serve(),
-            Added::TooMany => panic!(),
-        }
-    }
-}
-
-/// One who needs two, one who needs one, and two permits that come one by one.
-#[test]
-fn loom_semaphore_loses_no_permit_and_no_waiter() {
-    check(Some(3), || {
-        let sem = Arc::new(Sem { word: SemaphoreWord::new(0), lot: Lot::new() });
-        let others = [1, 2].map(|n| {
-            let sem = Arc::clone(&sem);
-            thread::spawn(move || {
-                assert!(sem.acquire(n));
-                sem.release(n);
-            })
-        });
-        sem.release(1);
-        sem.release(1);
-        others.into_iter().for_each(|t| t.join().unwrap());
-        assert!(sem.word.try_take(2), "permits or QUEUED");
-    });
-}
-
-/// One who needs two gives up: whoever stands behind and needs one gets it.
-#[test]
-fn loom_semaphore_serves_when_one_gives_up() {
-    check(Some(3), || {
-        let sem = Arc::new(Sem { word: SemaphoreWord::new(1), lot: Lot::new() });
-        let two = thread::spawn({
-            let sem = Arc::clone(&sem);
-            move || assert!(!sem.acquire(2))
-        });
-        let one = thread::spawn({
-            let sem = Arc::clone(&sem);
-            move || {
-                assert!(sem.acquire(1));
-                sem.release(1);
-            }
-        });
-        sem.lot.expire(2);
-        two.join().unwrap();
-        one.join().unwrap();
-        assert!(sem.word.try_take(1), "permits or QUEUED");
-    });
-}
-
-#[test]
-#[should_panic = "forgotten"]
-fn loom_twin_permits_without_serving() {
-    check(Some(3), || {
-        let sem = Arc::new(Sem { word: SemaphoreWord::new(0), lot: Lot::new() });
-        let adds = thread::spawn({
-            let sem = Arc::clone(&sem);
-            move || {
-                let _serve = sem.word.add(1);
-            }
-        });
-        sem.lot.stand(1, || sem.word.enter(1) == semaphore::Entered::Waits);
-        adds.join().unwrap();
-        sem.lot.forgot(|n| sem.word.grant(n));
-    });
-}
-
-/// Somebody does it, the first attempt fails, others wait for the success.
-#[test]
-fn loom_once_is_done_once_and_seen_by_all() {
-    check(Some(3), || {
-        let it = Arc::new((OnceWord::new(), Lot::new(), Plain::default(), AtomicU32::new(0)));
-        let call = |it: &(OnceWord, Lot<()>, Plain, AtomicU32)| loop {
-            match it.0.claim(true) {
-                Claim::Mine { poisoned } => {
-                    it.3.fetch_add(1, Relaxed);
-                    if poisoned {
-                        it.2.set(7);
-                    }
-                    if it.0.finish(poisoned) {
-                        it.1.unpark_some(|()| true, |_| {});
-                    }
-                }
-                Claim::Not(Stage::Complete) => break,
-                Claim::Not(_) => {
-                    let _ = it.1.park((), false, || it.0.enter(|s| s == Stage::Running));
-                }
-            }
-        };
-        let other = thread::spawn({
-            let it = Arc::clone(&it);
-            move || call(&it)
-        });
-        let waits = thread::spawn({
-            let it = Arc::clone(&it);
-            move || {
-                while !it.0.is_complete() {
-                    let _ = it.1.park((), false, || it.0.enter(|s| s != Stage::Complete));
-                }
-                assert_eq!(it.2.get(), 7);
-            }
-        });
-        call(&it);
-        assert_eq!(it.2.get(), 7);
-        other.join().unwrap();
-        waits.join().unwrap();
-        assert_eq!(it.3.load(Relaxed), 2);
-    });
-}
-
-#[test]
-#[should_panic = "forgotten"]
-fn loom_twin_once_enters_before_it_locks_the_queue() {
-    check(Some(3), || {
-        let it = Arc::new((OnceWord::new(), Lot::new()));
-        let other = thread::spawn({
-            let it = Arc::clone(&it);
-            move || {
-                if it.0.enter(|s| s != Stage::Complete) {
-                    it.1.stand((), || true);
-                }
-            }
-        });
-        let _mine = it.0.claim(false);
-        if it.0.finish(true) {
-            it.1.unpark_some(|()| true, |_| {});
-        }
-        other.join().unwrap();
-        it.1.forgot(|()| it.0.is_complete());
-    });
-}
-
-#[test]
-fn loom_barrier_rounds_do_not_mix() {
-    check(Some(3), || {
-        let it = Arc::new((BarrierWord::new(), Lot::new(), AtomicU32::new(0)));
-        let meet = |it: &(BarrierWord, Lot<()>, AtomicU32)| match it.0.come(2) {
-            Came::Last => {
-                it.2.fetch_add(1, Relaxed);
-                it.1.unpark_some(|()| true, |_| {});
-            }
-            Came::Waits(round) => {
-                while !it.0.is_over(round) {
-                    let _ = it.1.park((), false, || !it.0.is_over(round));
-                }
-            }
-        };
-        let other = thread::spawn({
-            let it = Arc::clone(&it);
-            move || {
-                meet(&it);
-                meet(&it);
-            }
-        });
-        meet(&it);
-        meet(&it);
-        other.join().unwrap();
-        assert_eq!(it.2.load(Relaxed), 2);
     });
 }

@@ -31,6 +31,9 @@ pub fn run(session: &mut Session) -> anyhow::Result<()> {
     if session.wants("locks/uncontended") {
         uncontended(session)?;
     }
+    if session.wants("locks/rw-read") {
+        rw_read(session)?;
+    }
     for workers in [2, 1] {
         contended(session, workers)?;
     }
@@ -80,6 +83,29 @@ fn uncontended(session: &mut Session) -> anyhow::Result<()> {
         }),
     ];
     session.measure("locks/uncontended", Unit::Ns, lanes)
+}
+
+/// `locks/rw-read`.
+fn rw_read(session: &mut Session) -> anyhow::Result<()> {
+    let n = session.pick(2_000_000, 200_000);
+    let ours = Reveille::workers(1)?;
+    let lanes = vec![
+        Lane::new(REVEILLE, || {
+            Ok(ours.inside(|| {
+                let m = reveille::sync::RwLock::new(0_u64);
+                each(n, || drop(black_box(black_box(&m).read())))
+            })?)
+        }),
+        Lane::new(Std::NAME, || {
+            let m = std::sync::RwLock::new(0_u64);
+            Ok(each(n, || drop(black_box(black_box(&m).read()))))
+        }),
+        Lane::new("parking_lot", || {
+            let m = parking_lot::RwLock::new(0_u64);
+            Ok(each(n, || drop(black_box(black_box(&m).read()))))
+        }),
+    ];
+    session.measure("locks/rw-read", Unit::Ns, lanes)
 }
 
 /// `locks/contended-4xN` and `locks/share-4xN`.
