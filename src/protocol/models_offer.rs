@@ -146,11 +146,11 @@ fn select(channels: &[Channel], patient: bool) -> Option<u32> {
         all.iter_mut().for_each(|s| s.1.push_back(Arc::clone(&w)));
     }
     if !patient && w.offer.claim() {
-        channels.iter().for_each(|c| drop(c.leave(&w)));
+        channels.iter().for_each(|c| _ = c.leave(&w));
         return None;
     }
     assert_eq!(w.rest(), DONE);
-    channels.iter().for_each(|c| drop(c.leave(&w)));
+    channels.iter().for_each(|c| _ = c.leave(&w));
     Some(w.take())
 }
 
