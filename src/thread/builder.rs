@@ -43,7 +43,11 @@ impl Builder {
     }
 
     /// The thread's name, for messages.
+    ///
+    /// # Panics
+    /// If there is a null byte in it; std does so when it spawns the thread.
     pub fn name(mut self, name: String) -> Builder {
+        assert!(!name.contains('\0'), "thread name may not contain interior null bytes");
         self.options.name = Some(Name::new(name));
         self
     }

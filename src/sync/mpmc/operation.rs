@@ -116,15 +116,17 @@ impl<'a> Operations<'a> {
                     },
                 }
             }
-            if patience.is_none() {
+            let waits = !patience.is_none();
+            if !waits && self.all.len() < 2 {
                 return None;
             }
             self.order_locks();
             let deadline = patience.start();
-            let (outcome, i) = match self.attempt_all_or_enter() {
+            let (outcome, i) = match self.attempt_all(waits) {
                 Some((Attempt::Done, i)) => (Outcome::Done, i),
                 Some((Attempt::Closed, i)) => (Outcome::Closed, i),
                 Some((_, i)) => (until_finished(&ticket).0, i),
+                None if !waits => return None,
                 None => self.rest(&ticket, deadline, false),
             };
             match outcome {
@@ -150,13 +152,15 @@ impl<'a> Operations<'a> {
                     return Some(o.index);
                 }
             }
-            if patience.is_none() {
+            let waits = !patience.is_none();
+            if !waits && self.all.len() < 2 {
                 return None;
             }
             self.order_locks();
             let deadline = patience.start();
-            let (outcome, i) = match self.ready_or_watch() {
+            let (outcome, i) = match self.look_at_all(waits) {
                 Some(i) => (Outcome::Done, i),
+                None if !waits => return None,
                 None => self.rest(&ticket, deadline, true),
             };
             match outcome {
@@ -195,8 +199,9 @@ impl<'a> Operations<'a> {
         unsafe { o.case.attempt(&self.seats[o.seat].waiter, &mut locked.wakes) }
     }
 
-    /// Step 2 of waiting. `None`: entered everywhere.
-    fn attempt_all_or_enter(&self) -> Option<(Attempt, usize)> {
+    /// Step 2 of waiting. `None`: at one moment, none could be done; entered everywhere if it `waits`. Who does not wait
+    /// needs that too: one by one, a message can go from a channel not yet looked at to one that was empty.
+    fn attempt_all(&self, waits: bool) -> Option<(Attempt, usize)> {
         let mut locked = self.lock_all();
         // SAFETY: all are locked; the waiters stay, as `select` has them leave or finish (invariant K2).
         unsafe {
@@ -206,20 +211,22 @@ impl<'a> Operations<'a> {
                     attempt => return Some((attempt, i)),
                 }
             }
-            for (case, waiter) in self.waiters() {
-                case.enter(waiter, false, &mut locked.wakes);
+            if waits {
+                for (case, waiter) in self.waiters() {
+                    case.enter(waiter, false, &mut locked.wakes);
+                }
             }
         }
         None
     }
 
-    /// As [`attempt_all_or_enter`](Self::attempt_all_or_enter), for news.
-    fn ready_or_watch(&self) -> Option<usize> {
+    /// As [`attempt_all`](Self::attempt_all), for news.
+    fn look_at_all(&self, waits: bool) -> Option<usize> {
         let mut locked = self.lock_all();
         // SAFETY: as there.
         unsafe {
             let ready = self.all.iter().position(|o| o.case.is_ready());
-            if ready.is_none() {
+            if waits && ready.is_none() {
                 for (case, waiter) in self.waiters() {
                     case.enter(waiter, true, &mut locked.wakes);
                 }

@@ -9,5 +9,5 @@ pub(crate) mod rwlock;
 
 pub use condvar::RawCondvar;
 pub use mutex::{RawFairMutex, RawMutex};
-pub use owner::Held;
+pub use owner::{Held, RawThreadId};
 pub use rwlock::RawRwLock;

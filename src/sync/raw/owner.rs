@@ -12,6 +12,9 @@ pub struct Held {
     _not_send: PhantomData<*const ()>,
 }
 
+// SAFETY: a reference to it lets nobody do anything. lock_api's guards are to be shared if their data is.
+unsafe impl Sync for Held {}
+
 impl Held {
     #[inline(always)]
     pub(crate) fn by(me: usize) -> Held {
@@ -25,6 +28,19 @@ impl Held {
 pub(crate) fn me() -> usize {
     let record = hot::record() as usize;
     if record == 0 { kernel() } else { record }
+}
+
+/// Threads as lock_api's `ReentrantMutex` tells them apart.
+#[derive(Debug)]
+pub struct RawThreadId;
+
+// SAFETY: no two threads that exist are the same owner, and none is zero.
+unsafe impl lock_api::GetThreadId for RawThreadId {
+    const INIT: RawThreadId = RawThreadId;
+
+    fn nonzero_thread_id(&self) -> core::num::NonZeroUsize {
+        core::num::NonZeroUsize::new(me()).expect("a thread has a record or a thread pointer")
+    }
 }
 
 #[cold]
