@@ -181,10 +181,10 @@ impl Place {
     unsafe fn describe(&self, class: u32) -> Result<&'static Stack, Error> {
         let stack = slab::stack()?;
         stack.fs.set(self.fs);
-        stack.top.set(self.top);
         stack.lo.set(self.lo);
-        stack.spare.set(self.spare);
-        stack.class.set(class);
+        stack.above.set((self.fs - self.top) as u32);
+        stack.below.set((self.guard - self.spare) as u32);
+        stack.class.set(class as u16);
         // SAFETY: the block is live and nobody runs on it.
         unsafe {
             let words = hot::of(self.fs);

@@ -153,7 +153,7 @@ pub(super) fn give_stacks(class: u32, batch: &Batch<Stack>) {
 
 /// Gives one stack back.
 pub(crate) fn put_stack(s: &'static Stack) {
-    if let Some(c) = STACKS[s.class.get() as usize].lock().as_mut() {
+    if let Some(c) = STACKS[usize::from(s.class.get())].lock().as_mut() {
         c.free.push(s);
     }
 }
