@@ -95,6 +95,9 @@ pub(crate) unsafe fn guard(ranges: &Ranges) -> io::Result<()> {
         let mut rest = &ranges.vec[..ranges.len];
         if GUARD_KIND.load(Ordering::Relaxed) != 2 {
             rest = ranges.advise(MADV_GUARD_INSTALL);
+            if rest.len() < ranges.len {
+                GUARD_KIND.store(1, Ordering::Relaxed);
+            }
         }
         rest.iter().try_for_each(|r| guard_one(r))
     }
@@ -138,5 +141,46 @@ pub(crate) unsafe fn populate(ranges: &Ranges) {
         for r in ranges.advise(MADV_POPULATE_WRITE) {
             libc::madvise(r.iov_base, r.iov_len, MADV_POPULATE_WRITE);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a system call can read the byte at `at`.
+    fn readable(at: usize) -> bool {
+        let (_reader, writer) = nix::unistd::pipe().unwrap();
+        // SAFETY: the kernel checks the address.
+        unsafe { libc::write(std::os::fd::AsRawFd::as_raw_fd(&writer), at as *const _, 1) == 1 }
+    }
+
+    #[test]
+    fn many_guards_are_made_at_once_each_where_it_was_asked_for() {
+        const STRIDE: usize = 3 * PAGE;
+        for n in [1, 2, AT_ONCE] {
+            let base = reserve(n * STRIDE).unwrap() as usize;
+            let pages = |nth: usize| (0..n).map(move |i| (base + i * STRIDE + nth * PAGE, PAGE));
+            // SAFETY: pages of a fresh reservation.
+            unsafe {
+                guard(&Ranges::new(pages(1))).unwrap();
+                populate(&Ranges::new(pages(2)));
+            }
+            for i in 0..3 * n {
+                assert_eq!(readable(base + i * PAGE), i % 3 != 1, "page {i} of {n} slots");
+            }
+        }
+    }
+
+    #[test]
+    fn what_one_call_has_not_done_is_done_singly() {
+        let base = reserve(4 * PAGE).unwrap() as usize;
+        // SAFETY: the last page of a fresh reservation. No guard can be installed in locked memory.
+        assert_eq!(unsafe { libc::mlock((base + 3 * PAGE) as *const _, PAGE) }, 0);
+        let ranges = Ranges::new([0, 1, 3].map(|i| (base + i * PAGE, PAGE)).into_iter());
+        // SAFETY: pages of the reservation.
+        unsafe { guard(&ranges) }.unwrap();
+        let seen = [0, 1, 2, 3].map(|i| readable(base + i * PAGE));
+        assert_eq!(seen, [false, false, true, false]);
     }
 }
