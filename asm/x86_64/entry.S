@@ -7,9 +7,9 @@
 #           body            (Rust) the closure
 #
 # glibc ends a thread by unwinding to the frame that registered a cancellation buffer and then jumping
-# into the buffer. A function that returns twice cannot be written in Rust, hence this one. The frame
-# lies at the same address for every thread of a stack (nothing of variable size is above it), so the
-# buffer is filled and registered once for each stack, which remembers at which rsp.
+# into the buffer. A function that returns twice cannot be written in Rust, hence this one. The frame lies at
+# the same address for every thread of a stack, so the buffer is registered once for each stack, which remembers
+# at which rsp (low half plus 1).
 #
 # reveille_entry   in   rax, rdx  carried over by the switch: the record left, the worker
 #                  comes back from thread_main with the next context, and goes to it
@@ -60,7 +60,8 @@ reveille_body:
     .cfi_offset r14, -48
     .cfi_offset r15, -56
     mov rax, [rdi + {STACK}]
-    cmp [rax + {REGISTERED}], rsp
+    lea ecx, [rsp + 1]
+    cmp [rax + {REGISTERED}], ecx
     jne 3f
 1:  mov rdi, [rsp]
     call [rdi + {BODY}]
@@ -76,23 +77,22 @@ reveille_body:
     .cfi_def_cfa rsp, 8
     ret
     .cfi_restore_state
-3:  # first thread of this stack
-    mov [rax + {REGISTERED}], rsp
-    mov rdi, [rax + {TOP}]
+3:  mov [rax + {REGISTERED}], ecx
+    mov r12d, [rax + {ABOVE}]
+    neg r12
+    add r12, [rax + {FS_BASE}]
+    mov rdi, r12
     xor esi, esi
     call __sigsetjmp@PLT
     test eax, eax
     jnz 4f
-    mov rdi, [rsp]
-    mov rdi, [rdi + {STACK}]
-    mov rdi, [rdi + {TOP}]
+    mov rdi, r12
     call __pthread_register_cancel@PLT
     jmp 1b
-4:  # glibc ended the thread; rsp and rbp are those of the registration, that is, of this frame
-    # Cleanup handlers of the thread's own have left their buffer registered: the next thread registers anew.
+4:  # glibc ended the thread; rsp and rbp are this frame's. Its cleanup handlers may have left theirs registered.
     mov rdi, [rsp]
     mov rdi, [rdi + {STACK}]
-    mov qword ptr [rdi + {REGISTERED}], 0
+    mov dword ptr [rdi + {REGISTERED}], 0
     mov eax, 1
     jmp 2b
     .cfi_endproc

@@ -45,7 +45,7 @@ pub(crate) unsafe fn by_context(r: &'static Record, entry: Entry) -> Result<(), 
     // SAFETY: a zeroed structure of our own; the stack is the slot's.
     unsafe {
         (*uc).uc_stack.ss_sp = r.stack().lo.get() as *mut c_void;
-        (*uc).uc_stack.ss_size = r.stack().top.get() - r.stack().lo.get();
+        (*uc).uc_stack.ss_size = r.stack().top() - r.stack().lo.get();
         ucontext::makecontext(uc, entry, &[]);
         let greg = |i: i32| (*uc).uc_mcontext.gregs[i as usize] as u64;
         let saved = place(r, greg(libc::REG_RSP) as usize);
@@ -65,7 +65,7 @@ const CLEAN_FLAGS: u64 = 0x202;
 
 /// Where the preempted context goes: below `rsp` and its red zone.
 fn place(r: &Record, rsp: usize) -> *mut Saved {
-    debug_assert!(rsp <= r.stack().top.get());
+    debug_assert!(rsp <= r.stack().top());
     let size = preempted::size(super::xsave_size());
     ((rsp - RED_ZONE - RESUME_WORDS - size) & !63) as *mut Saved
 }
@@ -77,7 +77,7 @@ fn place(r: &Record, rsp: usize) -> *mut Saved {
 pub(crate) unsafe fn by_signal(r: &'static Record, signo: i32, entry: Entry) -> Result<(), Error> {
     // The context will lie at the top, the frame that it is made from well below.
     let room = size_of::<Saved>() + super::xsave_size() + 4096;
-    let (lo, hi) = (r.stack().lo.get(), (r.stack().top.get() - room) & !4095);
+    let (lo, hi) = (r.stack().lo.get(), (r.stack().top() - room) & !4095);
     r.rsp.set(0);
     hot::off();
     // SAFETY: the slot is the caller's; the old stack is put back below; preemption is off, so this is one
@@ -146,7 +146,7 @@ pub(crate) unsafe fn capture(uc: *mut libc::ucontext_t) {
     // SAFETY: `starting` is the record that `by_signal` is starting, whose stack this is.
     unsafe {
         let r = &*(*hot::of(hot::fs_base())).starting.cast::<Record>();
-        let rsp = r.stack().top.get() - 8; // as after a call
+        let rsp = r.stack().top() - 8; // as after a call
         let saved = place(r, rsp);
         if let Ok(frame) = FrameRef::new(uc, Checks::Delivered) {
             r.rsp.set(preempted::save(&frame, saved as usize));

@@ -244,13 +244,13 @@ fn place_for(record: &Record, rsp: usize, xstate_len: usize) -> usize {
     /// Frames of the code that runs below the saved state before it is resumed, unoptimized.
     const BELOW: usize = 4096;
     let size = preempted::size(xstate_len);
-    let (lo, top) = (record.stack().lo.get(), record.stack().top.get());
+    let (lo, top) = (record.stack().lo.get(), record.stack().top());
     let own = (lo..=top).contains(&rsp);
     if own && rsp - lo < RED_ZONE + RESUME_WORDS {
         return 0;
     }
-    let spare_end = lo - crate::sys::memory::PAGE;
-    if (record.stack().spare.get()..spare_end).contains(&rsp) {
+    let (spare, spare_end) = record.stack().spare();
+    if (spare..spare_end).contains(&rsp) {
         // A handler of the program's that interrupted the resume of a thread saved there.
         return 0;
     }

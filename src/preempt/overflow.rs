@@ -46,7 +46,7 @@ fn report(me: &Record) -> ! {
     write("' (reveille thread ");
     write_number(me.id.load(Ordering::Relaxed));
     write(") has overflowed its stack of ");
-    write_number((me.stack().top.get() - me.stack().lo.get()) as u64);
+    write_number((me.stack().top() - me.stack().lo.get()) as u64);
     write(" bytes\nfatal runtime error: stack overflow, aborting\n");
     abort()
 }

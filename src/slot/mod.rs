@@ -25,10 +25,11 @@ pub(crate) mod slab;
 
 use crate::context::x86_64::Saved;
 use crate::error::{Error, Kind};
-use crate::sys::memory::{self, PAGE};
+use crate::sys::memory::{self, PAGE, Ranges};
 use crate::sys::signal;
 use crate::tcb::stack::{Stack, UNWIND_BUF};
 use crate::tls::{self, block, glibc, hot};
+use carve::Stretch;
 use std::io;
 
 /// Stack size of a thread when nothing else is asked for: std's, 2 MiB.
@@ -80,40 +81,48 @@ fn spare_size() -> usize {
     (size_of::<Saved>() + crate::context::xsave_size() + 128 + below).next_multiple_of(PAGE)
 }
 
-/// Makes the slot at `base` from fresh zeroed memory: guard and TLS block.
+/// Guards fresh slots, and faults in what each will touch in any case: a call for many is cheaper than many calls,
+/// and one call cheaper than two faults.
 ///
 /// # Safety
-/// `[base, base + stride)` is ours, zeroed, used by nobody, never freed. Preemption is on.
-unsafe fn make(
-    base: usize,
-    number: usize,
-    layout: &Layout,
-    class: u32,
-) -> Result<&'static Stack, Error> {
-    let place = Place::new(base, number, layout);
-    // SAFETY: the caller's promise.
-    unsafe { place.protect()? };
-    // SAFETY: as above; anchors exist, so the template does.
+/// The stretch is ours, zeroed, used by nobody, never freed.
+unsafe fn protect(stretch: &Stretch, layout: &Layout) -> Result<(), Error> {
+    let places = || (0..stretch.slots).map(|i| stretch.place(i, layout));
+    let no_guard = |e: io::Error| Error::os("cannot make a stack's guard page", e);
+    // SAFETY: pages of the slots that hold nothing.
+    unsafe {
+        memory::guard(&Ranges::new(places().map(|p| (p.guard, PAGE)))).map_err(no_guard)?;
+        memory::populate(&Ranges::new(places().map(|p| p.hot_pages())));
+    }
+    Ok(())
+}
+
+/// Makes a slot of a protected stretch.
+///
+/// # Safety
+/// Nobody else makes it. Preemption is on.
+unsafe fn make(place: Place, class: u32) -> Result<&'static Stack, Error> {
+    // SAFETY: the caller's promise; anchors exist, so the template does.
     unsafe { block::make(glibc::known(), place.fs, place.lo, place.end - place.lo)? };
     // SAFETY: the block is complete.
     unsafe { place.describe(class) }
 }
 
-/// Makes the anchors: two slots whose blocks glibc makes itself.
+/// Makes the anchors: two slots, the first of their stretches, whose blocks glibc makes itself.
 ///
 /// # Safety
-/// As [`make`], for both.
+/// As [`protect`], for both.
 unsafe fn make_anchors(
-    slots: [(usize, usize); 2],
+    stretches: [Stretch; 2],
     layout: &Layout,
     class: u32,
 ) -> Result<[&'static Stack; 2], Error> {
     let g = glibc::known();
-    let places = slots.map(|(base, number)| Place::new(base, number, layout));
-    for p in &places {
+    for s in &stretches {
         // SAFETY: the caller's promise.
-        unsafe { p.protect()? };
+        unsafe { protect(s, layout)? };
     }
+    let places = stretches.map(|s| s.place(0, layout));
     let stacks = [0, 1].map(|i: usize| (places[i].lo, places[i].end - places[i].lo));
     // SAFETY: the caller's promise.
     let made = unsafe { block::make_anchors(g, stacks)? };
@@ -127,6 +136,13 @@ unsafe fn make_anchors(
     }
     // SAFETY: the blocks are complete and their kernel threads gone.
     unsafe { Ok([places[0].describe(class)?, places[1].describe(class)?]) }
+}
+
+impl Stretch {
+    /// The parts of its slot number `i`.
+    fn place(&self, i: usize, layout: &Layout) -> Place {
+        Place::new(self.base + i * layout.stride, self.number + i, layout)
+    }
 }
 
 /// Addresses of the parts of a slot.
@@ -152,18 +168,10 @@ impl Place {
         Place { spare: base, guard, lo: guard + PAGE, top, fs, end }
     }
 
-    /// # Safety
-    /// As [`make`].
-    unsafe fn protect(&self) -> Result<(), Error> {
-        let no_guard = |e: io::Error| Error::os("cannot make a stack's guard page", e);
-        // SAFETY: pages of the slot that hold nothing.
-        unsafe {
-            memory::guard(self.guard as *mut u8, PAGE).map_err(no_guard)?;
-            // Two pages are touched in any case; one call is cheaper than two faults.
-            let first = (self.top - 1024) & !(PAGE - 1);
-            memory::populate(first as *mut u8, (self.end - first).next_multiple_of(PAGE));
-        }
-        Ok(())
+    /// The pages from below the stack's top to the slot's end: {start, length}.
+    fn hot_pages(&self) -> (usize, usize) {
+        let first = (self.top - 1024) & !(PAGE - 1);
+        (first, (self.end - first).next_multiple_of(PAGE))
     }
 
     /// Describes the finished slot, and sets its hot words.
@@ -173,10 +181,10 @@ impl Place {
     unsafe fn describe(&self, class: u32) -> Result<&'static Stack, Error> {
         let stack = slab::stack()?;
         stack.fs.set(self.fs);
-        stack.top.set(self.top);
         stack.lo.set(self.lo);
-        stack.spare.set(self.spare);
-        stack.class.set(class);
+        stack.above.set((self.fs - self.top) as u32);
+        stack.below.set((self.guard - self.spare) as u32);
+        stack.class.set(class as u16);
         // SAFETY: the block is live and nobody runs on it.
         unsafe {
             let words = hot::of(self.fs);

@@ -1,9 +1,9 @@
 //! What is free and at no worker: records, and for each stack size a class of stacks.
 
 use super::cache::{BATCH, Batch};
-use super::carve::Carver;
+use super::carve::{Carver, Stretch};
 use super::pile::Pile;
-use super::{Layout, make, make_anchors, slab};
+use super::{Layout, make, make_anchors, protect, slab};
 use crate::error::{Error, Kind};
 use crate::lock::slow::SlowLock;
 use crate::lock::spin::SpinLock;
@@ -78,12 +78,32 @@ pub(crate) fn stack(class: u32) -> Result<&'static Stack, Error> {
     if let Some(s) = free_stack(class) {
         return Ok(s);
     }
-    let (layout, (base, number)) = carve(class)?;
-    // SAFETY: the carver gives each stretch away once. If making fails the stretch is abandoned.
-    let made = unsafe { make(base, number, &layout, class) };
+    let made = make_some(class);
     // A tick may have come while a lock was held.
     due::look();
     made
+}
+
+/// Makes some stacks: one to be used now, the others go to the pool. What cannot be made is abandoned.
+fn make_some(class: u32) -> Result<&'static Stack, Error> {
+    let (layout, stretch) = carve(class, usize::MAX)?;
+    // SAFETY: the carver gives each stretch away once.
+    unsafe { protect(&stretch, &layout)? };
+    let mut one = None;
+    // The first slot last: whoever comes next finds the second one on top, and so on upwards.
+    for i in (0..stretch.slots).rev() {
+        // SAFETY: as above.
+        match unsafe { make(stretch.place(i, &layout), class) } {
+            Ok(s) => one.replace(s).into_iter().for_each(put_stack),
+            Err(e) => {
+                if let Some(c) = STACKS[class as usize].lock().as_mut() {
+                    c.carver.go_slow();
+                }
+                return one.ok_or(e);
+            }
+        }
+    }
+    one.ok_or(Kind::NoWorkers.into())
 }
 
 /// A free record, made if none is left.
@@ -133,7 +153,7 @@ pub(super) fn give_stacks(class: u32, batch: &Batch<Stack>) {
 
 /// Gives one stack back.
 pub(crate) fn put_stack(s: &'static Stack) {
-    if let Some(c) = STACKS[s.class.get() as usize].lock().as_mut() {
+    if let Some(c) = STACKS[usize::from(s.class.get())].lock().as_mut() {
         c.free.push(s);
     }
 }
@@ -142,13 +162,12 @@ fn free_stack(class: u32) -> Option<&'static Stack> {
     STACKS[class as usize].lock().as_mut()?.free.pop()
 }
 
-/// A stretch for a new stack, and a place in the pool for when it is free.
-fn carve(class: u32) -> Result<(Layout, (usize, usize)), Error> {
+/// A stretch for new stacks, and a place in the pool for each when it is free.
+fn carve(class: u32, most: usize) -> Result<(Layout, Stretch), Error> {
     let mut pool = STACKS[class as usize].lock();
     let Some(c) = pool.as_mut() else { return Err(Kind::NoWorkers.into()) };
     let layout = c.layout;
-    c.free.expect_one()?;
-    Ok((layout, c.carver.carve(&layout)?))
+    Ok((layout, c.carver.carve(&layout, most, || c.free.expect_one())?))
 }
 
 /// Makes the anchors if there are none (first start, fork child): their slots are usual slots.
@@ -163,8 +182,8 @@ fn anchor(class: u32) -> Result<(), Error> {
         if block::anchored() {
             return Ok(());
         }
-        let (layout, a) = carve(class)?;
-        let (_, b) = carve(class)?;
+        let (layout, a) = carve(class, 1)?;
+        let (_, b) = carve(class, 1)?;
         // SAFETY: fresh stretches.
         for s in unsafe { make_anchors([a, b], &layout, class)? } {
             put_stack(s);

@@ -174,7 +174,7 @@ impl Record {
     /// Nobody runs on the stack.
     #[inline(always)]
     pub(crate) unsafe fn prepare(&self, entry: usize) {
-        let rsp = self.stack().top.get() - size_of::<Rest>();
+        let rsp = self.stack().top() - size_of::<Rest>();
         // SAFETY: the caller's promise. The callee-saved registers start with whatever is there.
         unsafe {
             let rest = &mut *(rsp as *mut Rest);

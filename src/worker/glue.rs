@@ -41,6 +41,7 @@ core::arch::global_asm!(
     RECORD = const offset_of!(HotWords, record),
     STACK = const offset_of!(Record, stack),
     REGISTERED = const offset_of!(Stack, registered),
-    TOP = const offset_of!(Stack, top),
+    FS_BASE = const offset_of!(Stack, fs),
+    ABOVE = const offset_of!(Stack, above),
     BODY = const offset_of!(Record, body),
 );

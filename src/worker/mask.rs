@@ -229,7 +229,7 @@ pub unsafe extern "C" fn pthread_getattr_np(
             }
             libc::pthread_attr_setguardsize(attr, crate::sys::memory::PAGE);
             {
-                let (lo, top) = (me.stack().lo.get(), me.stack().top.get());
+                let (lo, top) = (me.stack().lo.get(), me.stack().top());
                 libc::pthread_attr_setstack(attr, lo as *mut _, top - lo)
             }
         },

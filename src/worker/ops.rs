@@ -239,7 +239,7 @@ pub(crate) fn free_stack(w: &Worker, r: &Record) {
     if stack.keep.get() {
         return;
     }
-    if stack.class.get() != w.class || r.outside.get() {
+    if u32::from(stack.class.get()) != w.class || r.outside.get() {
         return pool::put_stack(stack);
     }
     // SAFETY: as in `take_pair`.

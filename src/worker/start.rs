@@ -140,7 +140,7 @@ pub(crate) fn prepare(w: &'static Worker, shared: &'static Shared) -> Result<Rea
     let base = memory::reserve(len + memory::PAGE)
         .map_err(|e| Error::os("no memory for a worker's signal stack", e))?;
     // SAFETY: the first page of a fresh reservation.
-    unsafe { memory::guard(base, memory::PAGE) }
+    unsafe { memory::guard(&memory::Ranges::one(base as usize, memory::PAGE)) }
         .map_err(|e| Error::os("cannot guard a worker's signal stack", e))?;
     let lo = base as usize + memory::PAGE;
     // SAFETY: the reservation is never freed and only this kernel thread uses it.
