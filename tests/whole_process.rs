@@ -281,7 +281,7 @@ fn stacks_have_guards_in_locked_memory_too() {
     let rt = fast(1).stack_size(64 << 10).build().unwrap();
     // Its stack is one of several that are made at a time.
     for _ in 0..40 {
-        rt.spawn(thread::park);
+        drop(rt.spawn(thread::park));
     }
     let deep = rt.thread_builder().name("deep".into()).spawn(|| deeper(1)).unwrap();
     let _ = deep.join();
