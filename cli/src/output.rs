@@ -211,7 +211,7 @@ mod tests {
         .iter()
         .map(|unit| serde_json::to_string(unit).unwrap())
         .collect();
-        let expected = ["ns", "ms", "percent", "iterations", "calls", "bytes"];
+        let expected = ["ns", "ms", "percent", "iterations", "calls", "bytes", "ratio"];
         assert_eq!(names, expected.map(|name| format!("\"{name}\"")));
     }
 

@@ -92,11 +92,21 @@ impl Bucket {
     }
 }
 
+/// This process is a fork's child.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process is a fork's child: words may say that somebody waits or is coming who does not exist here.
+#[cold]
+pub(crate) fn forked() -> bool {
+    FORKED.load(core::sync::atomic::Ordering::Relaxed)
+}
+
 /// In a fork child: nobody waits.
 ///
 /// # Safety
 /// The process has one kernel thread, which holds no lock of a bucket.
 pub(crate) unsafe fn after_fork() {
+    FORKED.store(true, core::sync::atomic::Ordering::Relaxed);
     for b in &TABLE {
         // Reads before it writes: most of the table has never been touched.
         if b.held.load(core::sync::atomic::Ordering::Relaxed) {

@@ -34,8 +34,14 @@ pub(crate) fn wrap() {
         return;
     }
     REAL.store(action.handler, Ordering::SeqCst);
-    let new =
-        KernelAction { handler: ours, flags: action.flags | libc::SA_ONSTACK as u64, ..action };
+    // All signals wait: one whose handler ran in the middle would find the kernel thread's block in place of the
+    // thread's. A tick would be taken for nobody's, and an alarm must not be lost.
+    let new = KernelAction {
+        handler: ours,
+        flags: action.flags | libc::SA_ONSTACK as u64,
+        mask: !0,
+        ..action
+    };
     // SAFETY: the handler's asm keeps the convention of a handler; the rest is glibc's own.
     let _ = unsafe { signal::kernel_action(SIGSETXID, Some(&new)) };
 }

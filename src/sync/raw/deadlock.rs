@@ -3,31 +3,46 @@
 //! A mutex names its owner and a waiter its mutex, so the chain from one to the next can be walked: from this
 //! thread to the owner of the mutex that it wants, to the mutex that the owner waits for, and so on. If it
 //! comes back to this thread, nobody on it can go on: each waits, without a deadline, for a mutex whose owner waits.
-//! While this thread is on the chain none of its links can change, except by a kick; so a chain that is found
-//! twice is one.
+//! A chain is read link by link, so one that never was may be seen: an owner that let go meanwhile. So it is read
+//! twice, and must be the same, with the first owner still in place between and after. Seen from its end, none
+//! of its links can have changed then: this thread does not let go, so the one that waits for it does not, and so on.
 //!
 //! Kernel threads end the walk: what they wait for is not known.
 
 use super::mutex::RawMutex;
 use super::owner;
 use crate::lot;
+use core::sync::atomic::Ordering;
 
 /// The longest chain that is walked.
 const LONGEST: usize = 64;
 
-/// Panics if waiting for the mutex at `key`, owned by `owner`, would be for ever.
-pub(crate) fn check(key: usize, owner: usize, me: usize) {
+/// Who waits for what, and comes back to where it began.
+pub(crate) struct Circle {
+    me: usize,
+    chain: [(usize, usize); LONGEST],
+    len: usize,
+}
+
+/// Whether `me` would wait for ever for `mutex`, which `owner` had when it was looked at.
+#[cold]
+pub(crate) fn find(mutex: &RawMutex, owner: usize, me: usize) -> Option<Circle> {
+    let key = mutex.key();
+    let mut chain = [(0, 0); LONGEST];
     if owner == me {
-        report(me, &[(me, key)]);
+        chain[0] = (me, key);
+        return Some(Circle { me, chain, len: 1 });
     }
     if owner == 0 || !crate::worker::ops::checks_on() {
-        return;
+        return None;
     }
-    let mut chain = [(0, 0); LONGEST];
-    let found = walk(key, owner, me, &mut chain);
-    if found != 0 && walk(key, owner, me, &mut [(0, 0); LONGEST]) == found {
-        report(me, &chain[..found]);
+    let len = walk(key, owner, me, &mut chain);
+    if len == 0 || mutex.word().owner() != owner {
+        return None;
     }
+    let mut again = [(0, 0); LONGEST];
+    let same = walk(key, owner, me, &mut again) == len && again[..len] == chain[..len];
+    (same && mutex.word().owner() == owner).then_some(Circle { me, chain, len })
 }
 
 /// Fills in who waits for what: (owner, mutex that it owns); returns how many if the chain comes back to `me`,
@@ -51,26 +66,38 @@ fn walk(key: usize, owner: usize, me: usize, chain: &mut [(usize, usize); LONGES
     0
 }
 
-#[cold]
-#[inline(never)]
-fn report(me: usize, chain: &[(usize, usize)]) -> ! {
-    let name = |owner: usize| match owner::record(owner) {
-        Some(r) => {
-            // SAFETY: this thread, or one that waits for a mutex on a chain that ends here, so it lives.
-            let t = unsafe { r.identity() };
-            format!("thread {} '{}'", t.id(), t.name().unwrap_or("unnamed"))
+impl Circle {
+    /// Says who waits for whom, by a panic.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn report(&self) -> ! {
+        let chain = &self.chain[..self.len];
+        if let [(_, key)] = chain {
+            panic!(
+                "deadlock: {} locks the mutex at {key:#x}, which it holds",
+                name(self.me, self.me)
+            );
         }
-        None => "a kernel thread".to_owned(),
+        let mut text = String::new();
+        let mut who = self.me;
+        for (owner, key) in chain {
+            let (waits, holds) = (name(who, self.me), name(*owner, self.me));
+            text += &format!("; {waits} waits for the mutex at {key:#x}, held by {holds}");
+            who = *owner;
+        }
+        panic!("deadlock{text}");
+    }
+}
+
+/// A thread's number and name; `me` is the running one.
+fn name(owner: usize, me: usize) -> String {
+    let Some(r) = owner::record(owner) else { return "a kernel thread".to_owned() };
+    let name = if owner == me {
+        // SAFETY: the running thread's own.
+        unsafe { r.identity() }.name().map(str::to_owned)
+    } else {
+        lot::look(r).and_then(|seen| seen.name())
     };
-    if let [(_, key)] = chain {
-        panic!("deadlock: {} locks the mutex at {key:#x}, which it holds", name(me));
-    }
-    let mut text = String::new();
-    let mut who = me;
-    for (owner, key) in chain {
-        text +=
-            &format!("; {} waits for the mutex at {key:#x}, held by {}", name(who), name(*owner));
-        who = *owner;
-    }
-    panic!("deadlock{text}");
+    let id = r.id.load(Ordering::Relaxed);
+    format!("thread {id} '{}'", name.as_deref().unwrap_or("unnamed"))
 }

@@ -72,6 +72,11 @@ impl<const FAIR: bool> RawMutexOf<FAIR> {
         loop {
             let owner = match self.0.try_take(me, coming) {
                 Taking::Taken => return true,
+                // The one for whom it is kept was left behind by a fork.
+                Taking::Owned(0) if !coming && lot::forked() => {
+                    coming = true;
+                    continue;
+                }
                 Taking::Owned(owner) => owner,
             };
             if spins < SPINS && (coming || !self.0.has_waiters()) && owner::runs_elsewhere(owner) {
@@ -80,8 +85,14 @@ impl<const FAIR: bool> RawMutexOf<FAIR> {
                 (0..spins).for_each(|_| core::hint::spin_loop());
                 continue;
             }
-            if how.check {
-                super::deadlock::check(self.key(), owner, me);
+            if how.check
+                && let Some(circle) = super::deadlock::find(self.plain(), owner, me)
+            {
+                // Whoever is coming must not vanish: the mutex would be kept for it.
+                if coming && self.0.give_up(me) {
+                    return true;
+                }
+                circle.report();
             }
             let wait = Wait { first: coming, ..Wait::on(self.key(), What::Mutex).until(deadline) };
             let mut entered = false;

@@ -118,7 +118,7 @@ impl RawRwLock {
         false
     }
 
-    /// Gives the lock to those who wait, oldest first, as far as it goes.
+    /// Gives the lock to those who wait, oldest first, as far as it goes. The caller keeps the lock's memory.
     #[cold]
     #[inline(never)]
     fn serve(&self) {
@@ -131,11 +131,29 @@ impl RawRwLock {
         });
     }
 
+    /// As [`serve`](Self::serve), after the caller has let go: somebody else may have the lock by now, let go of it and
+    /// free it. Only a waiter that is found keeps the word; without one there is nothing to be done, for the last
+    /// that left settles it. (In a fork's child it may not exist.)
+    #[cold]
+    #[inline(never)]
+    fn serve_after(&self) {
+        let found = core::cell::Cell::new(false);
+        let grant = |w: &lot::Waiter| {
+            found.set(true);
+            self.word.grant(Access::from_number(w.aux)).then_some(GRANTED)
+        };
+        lot::unpark_some(self.key(), !0, grant, |more| {
+            if !more && (found.get() || lot::forked()) {
+                self.word.settle();
+            }
+        });
+    }
+
     #[inline(always)]
     fn after(&self, released: Released) {
         match released {
             Released::Done => {}
-            Released::Serve => self.serve(),
+            Released::Serve => self.serve_after(),
             Released::NotHeld => not_held(),
         }
     }
