@@ -275,7 +275,8 @@ fn a_circle_of_waiters_is_reported() {
                 .collect();
             let failed: Vec<String> =
                 threads.into_iter().filter_map(|t| t.join().err()).map(message).collect();
-            assert_eq!(failed.len(), 1, "{failed:?}");
+            // Two may close the circle at the same time, and both are told.
+            assert!(!failed.is_empty() && failed.len() < 3, "{failed:?}");
             for name in ["anna", "ben", "cleo"] {
                 assert!(failed[0].contains(name), "{failed:?}");
             }

@@ -67,7 +67,7 @@ impl<const FAIR: bool> RawMutexOf<FAIR> {
     #[cold]
     #[inline(never)]
     fn lock_slow(&self, me: usize, how: How) -> bool {
-        let (mut coming, deadline) = (how.coming, how.deadline);
+        let mut coming = how.coming;
         let mut spins = 0;
         loop {
             let owner = match self.0.try_take(me, coming) {
@@ -94,13 +94,8 @@ impl<const FAIR: bool> RawMutexOf<FAIR> {
                 }
                 circle.report();
             }
-            let wait = Wait { first: coming, ..Wait::on(self.key(), What::Mutex).until(deadline) };
-            let mut entered = false;
-            let enter = || {
-                entered = self.0.enter(coming);
-                entered
-            };
-            match lot::park(wait, enter) {
+            let (woken, entered) = self.wait(me, coming, &how);
+            match woken {
                 Woken::Unparked(HANDED) => return true,
                 Woken::Unparked(COMING) => coming = true,
                 // The deadline was over before it entered the lot again.
@@ -111,6 +106,33 @@ impl<const FAIR: bool> RawMutexOf<FAIR> {
             }
             spins = 0;
         }
+    }
+
+    /// Waits in the lot. Why it goes on, and whether it entered at all.
+    fn wait(&self, me: usize, coming: bool, how: &How) -> (Woken, bool) {
+        let wait = Wait { first: coming, ..Wait::on(self.key(), What::Mutex).until(how.deadline) };
+        let mut entered = false;
+        let enter = || {
+            entered = self.0.enter(coming);
+            entered
+        };
+        let record = if how.check { owner::record(me) } else { None };
+        let mut circle = None;
+        let woken = match record {
+            // Looked at again once others can see that this one waits: of those that close a circle at the
+            // same time, at least one sees it.
+            Some(r) => lot::park_after(wait, enter, || {
+                circle = super::deadlock::find(self.plain(), self.0.owner(), me);
+                if circle.is_some() {
+                    lot::kick(r, 0);
+                }
+            }),
+            None => lot::park(wait, enter),
+        };
+        if let (Woken::Kicked(_), Some(circle)) = (woken, circle) {
+            circle.report();
+        }
+        (woken, entered)
     }
 
     /// Takes it, whatever happens: a guard that exists depends on it. `coming`: the caller has been woken for
