@@ -5,6 +5,7 @@
 //! entries that are complete.
 #![allow(unsafe_code)]
 
+use crate::sys::clock::Clock;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -47,7 +48,7 @@ impl Trace {
     /// The worker switches from the slice it recorded the start of, if any, to `thread` (0: none).
     /// Writer only.
     pub(crate) fn switch(&self, after: u8, thread: u64) {
-        let now = now();
+        let now = Clock::Monotonic.now();
         // SAFETY: the writer's own.
         let open = unsafe { &mut *self.open.get() };
         let (was, start) = core::mem::replace(open, (thread, now));
@@ -75,12 +76,4 @@ impl Trace {
         }
         self.taken.store(to, Ordering::Release);
     }
-}
-
-/// The monotonic clock in nanoseconds (vDSO: no system call).
-pub(crate) fn now() -> u64 {
-    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the result is a local.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut ts) };
-    ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
 }

@@ -5,6 +5,7 @@
 //! slice is never shorter than a few times that. In virtual machines a timer tick costs many times what
 //! the signal does, so the signal alone would say too little.
 
+use crate::sys::clock::Clock;
 use crate::sys::posix_timer::Timer;
 use crate::sys::signal;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -55,9 +56,9 @@ fn cost(signo: i32) -> Option<Duration> {
 
 /// Rounds of a small loop in one half.
 fn count() -> u64 {
-    let end = crate::trace::now() + HALF.as_nanos() as u64;
+    let end = Clock::Monotonic.now() + HALF.as_nanos() as u64;
     let mut n = 0;
-    while crate::trace::now() < end {
+    while Clock::Monotonic.now() < end {
         n += 1;
     }
     n.max(1)

@@ -59,6 +59,14 @@ impl Deadline {
         Some(Deadline { clock: Clock::Realtime, at })
     }
 
+    /// The first of two by the same clock; `None` is for ever.
+    pub(crate) fn first(a: Option<Deadline>, b: Option<Deadline>) -> Option<Deadline> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(if b.at < a.at { b } else { a }),
+            _ => a.or(b),
+        }
+    }
+
     /// Whether it has passed.
     #[inline]
     pub(crate) fn is_over(self) -> bool {

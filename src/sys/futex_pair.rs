@@ -1,28 +1,14 @@
-//! futex(2) where it does more than wake: waits that say why they ended, and operations on two words.
+//! futex(2) on two words.
 
 use super::raw::syscall6;
 use core::sync::atomic::AtomicU32;
-use core::time::Duration;
 
-const WAIT: usize = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
 const CMP_REQUEUE: usize = (libc::FUTEX_CMP_REQUEUE | libc::FUTEX_PRIVATE_FLAG) as usize;
 const WAKE_OP: usize = (libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG) as usize;
 
 /// "Store 0; wake if it was greater than 1", as FUTEX_WAKE_OP encodes it.
 const CLEAR_WAKE_IF_ABOVE_ONE: usize =
     ((libc::FUTEX_OP_SET as usize) << 28) | ((libc::FUTEX_OP_CMP_GT as usize) << 24) | 1;
-
-/// Sleeps while `*word == expected`, for at most `left`. True if the time is over and no wake came.
-pub(crate) fn wait(word: &AtomicU32, expected: u32, left: Option<Duration>) -> bool {
-    let ts = left.map(|left| libc::timespec {
-        tv_sec: left.as_secs().min(i64::MAX as u64) as i64,
-        tv_nsec: i64::from(left.subsec_nanos()),
-    });
-    let ts = ts.as_ref().map_or(0, |ts| core::ptr::from_ref(ts) as usize);
-    let args = [word.as_ptr() as usize, WAIT, expected as usize, ts, 0, 0];
-    // SAFETY: `word` is a live aligned u32; the time outlives the call.
-    unsafe { syscall6(libc::SYS_futex, args) == -(libc::ETIMEDOUT as isize) }
-}
 
 /// If `*from == expected`, moves at most `n` of its sleepers to `to`, waking none.
 pub(crate) fn requeue(from: &AtomicU32, expected: u32, n: u32, to: &AtomicU32) {

@@ -72,5 +72,5 @@ impl Drop for Timer {
 }
 
 fn timespec(d: Duration) -> libc::timespec {
-    libc::timespec { tv_sec: d.as_secs() as i64, tv_nsec: i64::from(d.subsec_nanos()) }
+    clock::timespec(d.as_nanos() as u64)
 }

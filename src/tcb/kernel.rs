@@ -15,14 +15,9 @@ pub(crate) struct KernelThread {
 }
 
 impl KernelThread {
-    pub(crate) fn park(self: &Arc<KernelThread>) {
-        self.token.park_in_kernel(futex::wait);
-    }
-
     pub(crate) fn park_until(self: &Arc<KernelThread>, deadline: Option<Deadline>) {
-        self.token.park_in_kernel(|word, expected| match deadline {
-            Some(d) => futex::wait_until(word, expected, d),
-            None => futex::wait(word, expected),
+        self.token.park_in_kernel(|word, expected| {
+            futex::wait_until(word, expected, deadline);
         });
     }
 

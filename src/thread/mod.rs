@@ -85,7 +85,7 @@ pub fn yield_now() {
 pub fn park() {
     match crate::tcb::current::get() {
         Some(me) => ops::park(me),
-        None => crate::tcb::kernel::current(crate::tcb::kernel::KernelThread::park),
+        None => crate::tcb::kernel::current(|k| k.park_until(None)),
     }
 }
 

@@ -6,12 +6,12 @@ use crate::protocol::ends::Ends;
 use crate::sched::idle::Idle;
 use crate::sched::list::List;
 use crate::sched::shares::Shares;
+use crate::sys::clock::{Clock, Deadline};
 use crate::sys::futex;
 use crate::tcb::Record;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
 use crossbeam_utils::CachePadded;
-use std::time::Instant;
 
 /// A locked list whose length can be read without the lock.
 pub(crate) struct Queue {
@@ -116,7 +116,7 @@ impl Shared {
             closed: AtomicBool::new(false),
             watched: AtomicBool::new(false),
             ends: Ends::default(),
-            begun_ns: crate::trace::now(),
+            begun_ns: Clock::Monotonic.now(),
             older: AtomicPtr::new(core::ptr::null_mut()),
             workers: AtomicPtr::new(core::ptr::null_mut()),
             count: AtomicUsize::new(0),
@@ -222,7 +222,7 @@ impl Shared {
     pub(crate) fn wait_for_all(&self, timeout: Option<Duration>) -> u64 {
         /// One end may be missed between the look and the sleep of a worker's plain store: look again.
         const LOOK: Duration = Duration::from_millis(10);
-        let deadline = timeout.and_then(|t| Instant::now().checked_add(t));
+        let deadline = timeout.and_then(Deadline::after);
         self.watched.store(true, Ordering::SeqCst);
         loop {
             let seen = self.ends.seen();
@@ -230,14 +230,11 @@ impl Shared {
             if running == 0 {
                 return 0;
             }
-            let wait = match deadline {
-                None => LOOK,
-                Some(d) => match d.checked_duration_since(Instant::now()) {
-                    None => return running,
-                    Some(left) => left.min(LOOK),
-                },
-            };
-            futex::wait_timeout(self.ends.word(), seen, wait);
+            if deadline.is_some_and(Deadline::is_over) {
+                return running;
+            }
+            let again = Deadline::after(LOOK);
+            futex::wait_until(self.ends.word(), seen, Deadline::first(again, deadline));
         }
     }
 }

@@ -5,6 +5,7 @@ use super::iter::{IntoIter, Iter, TryIter};
 use super::state::Side;
 use super::timer::Timer;
 use super::waiter::{Patience, Ticket};
+use crate::sys::clock::Deadline;
 use core::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
@@ -220,11 +221,7 @@ fn sleep<T>(timer: Option<&Timer<T>>, mut patience: Patience) -> Result<T, RecvT
             return Err(RecvTimeoutError::Timeout);
         }
         let due = timer.and_then(Timer::due).and_then(|due| Patience::Until(due).start());
-        let first = match (due, deadline) {
-            (Some(due), Some(deadline)) if deadline.at < due.at => Some(deadline),
-            _ => due.or(deadline),
-        };
-        let _nobody = Ticket::for_one().rest(first);
+        let _nobody = Ticket::for_one().rest(Deadline::first(due, deadline));
     }
 }
 

@@ -3,6 +3,7 @@
 use super::kernel::Linux;
 use super::mutex::RawMutex;
 use crate::protocol::condvar2005::{CondWords, How};
+use crate::sys::clock::Deadline;
 use core::fmt;
 use core::marker::PhantomData;
 use lock_api::GuardNoSend;
@@ -66,7 +67,7 @@ pub struct RawCondvar<G> {
 pub type Condvar<G> = lock_api::Condvar<RawCondvar<G>>;
 
 impl<G: Generation> RawCondvar<G> {
-    fn wait_on(&self, mutex: &RawMutex, until: Option<Instant>) -> bool {
+    fn wait_on(&self, mutex: &RawMutex, until: Option<Deadline>) -> bool {
         match self.words.wait(&Linux, mutex.words(), until) {
             Ok(timed_out) => timed_out,
             Err(_) => panic!("a condvar was used with two mutexes at once"),
@@ -105,7 +106,7 @@ unsafe impl<G: Generation> lock_api::RawCondvarTimed for RawCondvar<G> {
     }
 
     unsafe fn wait_until(&self, mutex: &RawMutex, _: &mut GuardNoSend, timeout: &Instant) -> bool {
-        self.wait_on(mutex, Some(*timeout))
+        self.wait_on(mutex, Deadline::from_instant(*timeout))
     }
 }
 

@@ -3,19 +3,17 @@
 use crate::prim::AtomicU32;
 use crate::protocol::condvar2005::System;
 use crate::protocol::futex_lock::{Futex, FutexLock};
+use crate::sys::clock::Deadline;
 use crate::sys::{futex, futex_pair};
-use std::time::Instant;
 
 /// This machine's kernel.
 pub(crate) struct Linux;
 
 impl Futex for Linux {
-    type Deadline = Instant;
+    type Deadline = Deadline;
 
-    fn wait(&self, word: &AtomicU32, expected: u32, until: Option<Instant>) -> bool {
-        // A wait that a signal ended begins anew with what is left.
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        futex_pair::wait(word, expected, left)
+    fn wait(&self, word: &AtomicU32, expected: u32, until: Option<Deadline>) -> bool {
+        futex::wait_until(word, expected, until)
     }
 
     fn wake(&self, word: *const AtomicU32, n: u32) {

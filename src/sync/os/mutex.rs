@@ -2,6 +2,7 @@
 
 use super::kernel::Linux;
 use crate::protocol::futex_lock::FutexLock;
+use crate::sys::clock::Deadline;
 use lock_api::GuardNoSend;
 use std::time::{Duration, Instant};
 
@@ -54,17 +55,17 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
     type Instant = Instant;
 
     fn try_lock_for(&self, timeout: Duration) -> Option<GuardNoSend> {
-        self.try_until(Instant::now().checked_add(timeout))
+        self.try_until(Deadline::after(timeout))
     }
 
     fn try_lock_until(&self, timeout: Instant) -> Option<GuardNoSend> {
-        self.try_until(Some(timeout))
+        self.try_until(Deadline::from_instant(timeout))
     }
 }
 
 impl RawMutex {
     /// `None`: later than time can tell.
-    fn try_until(&self, until: Option<Instant>) -> Option<GuardNoSend> {
+    fn try_until(&self, until: Option<Deadline>) -> Option<GuardNoSend> {
         (self.0.try_lock() || self.0.lock_until(&Linux, until)).then(GuardNoSend::new)
     }
 }
