@@ -11,6 +11,7 @@ pub(crate) mod list;
 #[cfg(all(test, loom))]
 mod models;
 pub(crate) mod policy;
+pub(crate) mod random;
 pub(crate) mod ring;
 pub(crate) mod shares;
 #[cfg(all(test, not(loom)))]

@@ -1,8 +1,8 @@
 //! Choosing the next thread.
 
 use super::{Shared, Worker};
-use crate::sched::flow;
 use crate::sched::policy::Source;
+use crate::sched::{flow, random};
 use crate::tcb::Record;
 use core::sync::atomic::Ordering;
 
@@ -89,12 +89,8 @@ impl Worker {
         None
     }
 
-    /// Marsaglia's xorshift32 ("Xorshift RNGs", 2003).
     fn next_random(&self) -> u32 {
-        let mut x = self.random.get();
-        x ^= x << 13;
-        x ^= x >> 17;
-        x ^= x << 5;
+        let x = random::after(self.random.get());
         self.random.set(x);
         x
     }

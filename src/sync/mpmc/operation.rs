@@ -15,6 +15,7 @@ use super::place::Place;
 use super::selected::{SelectedOperation, Stage};
 use super::waiter::{Outcome, Patience, Ticket, Waiter, Wakes};
 use crate::protocol::spin;
+use crate::sched::random;
 use crate::sys::clock::Deadline;
 use crate::tls::{due, hot};
 use core::ptr;
@@ -239,11 +240,7 @@ impl<'a> Operations<'a> {
     fn rest(&self, ticket: &Ticket, deadline: Option<Deadline>, watches: bool) -> (Outcome, usize) {
         let due = self.all.iter().filter_map(|o| o.case.due()).min();
         let due = due.and_then(|due| Patience::Until(due).start());
-        let first = match (due, deadline) {
-            (Some(due), Some(deadline)) if deadline.at < due.at => Some(deadline),
-            _ => due.or(deadline),
-        };
-        let outcome = match ticket.rest(first) {
+        let outcome = match ticket.rest(Deadline::first(due, deadline)) {
             Some(outcome) => outcome,
             None if ticket.give_up() => (Outcome::TimedOut, 0),
             None => until_finished(ticket),
@@ -301,13 +298,10 @@ impl Drop for LockedAll<'_> {
     }
 }
 
-/// A number below `n`: Marsaglia's xorshift32. Threads that come at once may get the same, which does no harm.
+/// A number below `n`. Threads that come at once may get the same, which does no harm.
 fn random(n: usize) -> usize {
     static SEED: AtomicU32 = AtomicU32::new(0x9e37_79b9);
-    let mut x = SEED.load(Ordering::Relaxed);
-    x ^= x << 13;
-    x ^= x >> 17;
-    x ^= x << 5;
+    let x = random::after(SEED.load(Ordering::Relaxed));
     SEED.store(x, Ordering::Relaxed);
     ((u64::from(x) * n as u64) >> 32) as usize
 }
