@@ -4,7 +4,7 @@
 use super::word;
 use crate::prim::pause;
 use crate::protocol::owned::Owned;
-use crate::tls::hot;
+use crate::tls::due;
 use lock_api::GuardNoSend;
 
 const WHAT: &str = "a HandlerLock";
@@ -21,14 +21,6 @@ pub type HandlerLock<T> = lock_api::Mutex<RawHandlerLock, T>;
 /// A [`HandlerLock`], held.
 pub type HandlerLockGuard<'a, T> = lock_api::MutexGuard<'a, RawHandlerLock, T>;
 
-/// Whether the code that runs, or that the running handler interrupted, may hold a lock of this level.
-#[inline]
-fn may_hold_one() -> bool {
-    // A kernel thread's count begins at one.
-    let least = u32::from(hot::record().is_null());
-    hot::off_count() > least
-}
-
 // SAFETY: the word has one holder at a time (`protocol::owned`, with a loom model).
 unsafe impl lock_api::RawMutex for RawHandlerLock {
     #[allow(clippy::declare_interior_mutable_const, reason = "lock_api wants it")]
@@ -44,7 +36,8 @@ unsafe impl lock_api::RawMutex for RawHandlerLock {
     /// For handlers and threads: waits for a few microseconds at the most, and not at all where that might be for a
     /// holder that cannot go on meanwhile.
     fn try_lock(&self) -> Option<GuardNoSend> {
-        if !may_hold_one() {
+        // Else the code that runs, or that the running handler interrupted, may hold a lock of this level.
+        if due::at_rest() {
             for round in 1..ROUNDS {
                 if self.0.worth_an_attempt(word::me()) {
                     break;
