@@ -1,7 +1,8 @@
 //! Who waits for what: for reports of threads that wait for each other.
 #![allow(unsafe_code)]
 
-use crate::lot::{self, What};
+use crate::lot;
+pub use crate::lot::WaitsFor;
 use crate::slot::slab;
 use crate::sync::raw::{RawMutex, owner};
 use crate::tcb::Record;
@@ -10,34 +11,6 @@ use crate::thread::ThreadId;
 use crate::worker::Shared;
 use core::fmt;
 use core::sync::atomic::Ordering;
-
-/// What a thread waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum WaitsFor {
-    /// A mutex.
-    Mutex,
-    /// A reader-writer lock.
-    RwLock,
-    /// A notification of a condition variable.
-    Condvar,
-    /// A permit of a semaphore.
-    Semaphore,
-    /// A message, or room for one.
-    Channel,
-    /// Somebody else's initialization.
-    Once,
-    /// Others at a barrier.
-    Barrier,
-    /// Its deadline.
-    Sleep,
-    /// To be unparked.
-    Unpark,
-    /// The end of another thread.
-    Join,
-    /// Anything else.
-    Other,
-}
 
 /// A thread that waits; see [`Runtime::waiting`](crate::Runtime::waiting).
 #[derive(Debug, Clone)]
@@ -119,22 +92,9 @@ fn one(r: &'static Record) -> Option<Waiting> {
     };
     if let Some(seen) = lot::look(r) {
         waiting.name = seen.name();
-        waiting.waits_for = match seen.what {
-            What::Mutex => WaitsFor::Mutex,
-            What::RwLock => WaitsFor::RwLock,
-            What::Condvar => WaitsFor::Condvar,
-            What::Semaphore => WaitsFor::Semaphore,
-            What::Channel => WaitsFor::Channel,
-            What::Once => WaitsFor::Once,
-            What::Barrier => WaitsFor::Barrier,
-            What::Sleep => WaitsFor::Sleep,
-            What::Event => WaitsFor::Other,
-        };
-        if seen.key == r.token.key() {
-            waiting.waits_for = WaitsFor::Unpark;
-        }
+        waiting.waits_for = seen.what;
         (waiting.address, waiting.timed) = (seen.key, seen.timed);
-        if seen.what == What::Mutex {
+        if seen.what == WaitsFor::Mutex {
             let owner = lot::mutex_waited_for(r, |key| {
                 // SAFETY: the thread waits for the mutex at this key, so it lives.
                 unsafe { (*(key as *const RawMutex)).word().owner() }

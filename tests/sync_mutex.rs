@@ -285,6 +285,31 @@ fn a_circle_of_waiters_is_reported() {
     }
 }
 
+/// A kernel thread closes the circle: it is told as well.
+#[test]
+fn a_kernel_thread_in_a_circle_is_told() {
+    let _alone = alone();
+    let rt = fast(1).build().unwrap();
+    watched("circle", String::new, || {
+        let locks = Arc::new((Mutex::new(()), Mutex::new(())));
+        let other = Arc::clone(&locks);
+        let own = locks.0.lock().unwrap();
+        let t = rt.spawn(move || {
+            let _own = other.1.lock().unwrap();
+            drop(other.0.lock());
+        });
+        while rt.waiting().is_empty() {
+            std::thread::yield_now();
+        }
+        let second = std::panic::AssertUnwindSafe(|| drop(locks.1.lock()));
+        let text = message(std::panic::catch_unwind(second).unwrap_err());
+        assert!(text.contains("deadlock") && text.contains("a kernel thread"), "{text}");
+        drop(own);
+        t.join().unwrap();
+    });
+    rt.shutdown().unwrap();
+}
+
 /// lock_api's guards come for free.
 #[test]
 fn lock_api_takes_the_raw_types() {

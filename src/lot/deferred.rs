@@ -9,7 +9,7 @@
 //!
 
 use super::wake::{unpark_bucket, unpark_some};
-use super::{GRANTED, TABLE, Waiter, What};
+use super::{GRANTED, TABLE, Waiter, WaitsFor};
 use crate::protocol::semaphore::SemaphoreWord;
 use crate::protocol::slots::Slots;
 use crate::tcb::current;
@@ -42,7 +42,7 @@ pub(crate) fn unpark_from_handler(key: usize) {
 fn wake(key: usize) {
     let word: Cell<Option<&SemaphoreWord>> = Cell::new(None);
     let choose = |w: &Waiter| {
-        if w.what != What::Semaphore {
+        if w.what != WaitsFor::Semaphore {
             return Some(0);
         }
         // SAFETY: the key of such a waiter is the address of the word, which is alive while one waits: until this

@@ -1,6 +1,6 @@
 //! From a thread to what it waits for: kicking it out, and looking at it.
 
-use super::waiter::{Waiter, What, Woken};
+use super::waiter::{Waiter, WaitsFor, Woken};
 use super::wake::wake;
 use super::{Bucket, bucket_of};
 use crate::tcb::Record;
@@ -8,7 +8,7 @@ use crate::tls::{due, hot};
 
 /// What a thread waits for, as it was while its queue was locked.
 pub(crate) struct Seen {
-    pub what: What,
+    pub what: WaitsFor,
     pub key: usize,
     pub timed: bool,
     name: [u8; 64],
@@ -27,7 +27,7 @@ pub(crate) fn look(record: &'static Record) -> Option<Seen> {
     hot::off();
     let seen = locked(record, |_, w| {
         let (what, timed) = match w.mutex() {
-            Some(_) => (What::Mutex, false),
+            Some(_) => (WaitsFor::Mutex, false),
             None => (w.what, w.timed),
         };
         let mut seen = Seen { what, key: w.key(), timed, name: [0; 64], len: 0 };

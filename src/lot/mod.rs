@@ -23,8 +23,8 @@
 //! waiter. What a waker does with one that has not left its stack yet: `protocol::waiting`.
 //!
 //! # Order of locks
-//! A worker's heap of deadlines, then buckets (two of them by address), then queues of ready threads. Each is a
-//! spin lock with preemption off. A bucket is locked across the switch of [`park()`], so nothing on that way
+//! A worker's heap of deadlines, then one bucket, then queues of ready threads. Each is a spin lock with preemption
+//! off. A bucket is locked across the switch of [`park()`], so nothing on that way
 //! may lock another one: the next thread is chosen before.
 //!
 //! # The end of a wait
@@ -44,9 +44,10 @@ mod wake;
 
 pub(crate) use deferred::{drain, unpark_from_handler};
 pub(crate) use find::{kick, look, mutex_waited_for};
-pub(crate) use park::{Wait, left, park, park_after, rest};
-pub(crate) use waiter::{Waiter, What, Woken};
-pub(crate) use wake::{Found, Moved, move_waiters, timed_out, unpark_all, unpark_one, unpark_some};
+pub(crate) use park::{Wait, left, park, park_after, rest, wait_for_grant};
+pub use waiter::WaitsFor;
+pub(crate) use waiter::{Waiter, Woken};
+pub(crate) use wake::{Found, Moved, move_waiters, serve, take_out, unpark_all, unpark_one};
 
 use crate::protocol::spin;
 use crate::tls::hot;

@@ -1,6 +1,6 @@
 //! Waiting, in a reveille thread and on a kernel thread.
 
-use super::waiter::{Waiter, What, Woken};
+use super::waiter::{Waiter, WaitsFor, Woken};
 use super::{Bucket, bucket_of};
 use crate::sys::clock::Deadline;
 use crate::sys::futex;
@@ -13,7 +13,7 @@ use crate::worker::{alarm, wait::Leaving};
 #[derive(Clone, Copy)]
 pub(crate) struct Wait {
     pub key: usize,
-    pub what: What,
+    pub what: WaitsFor,
     pub bits: u32,
     /// Stands before those who wait already.
     pub first: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Wait {
 
 impl Wait {
     /// For any wake-up of `key`, without a deadline.
-    pub(crate) fn on(key: usize, what: What) -> Wait {
+    pub(crate) fn on(key: usize, what: WaitsFor) -> Wait {
         Wait { key, what, bits: !0, first: false, aux: 0, deadline: None }
     }
 
@@ -52,17 +52,39 @@ impl Wait {
 pub(crate) fn park(wait: Wait, validate: impl FnOnce() -> bool) -> Woken {
     match current::get() {
         Some(me) => park_thread(me, &wait, validate),
-        None => park_kernel_thread(&wait, validate, || {}),
+        None => park_kernel_thread(&wait, validate, || true),
+    }
+}
+
+/// Waits until whoever serves the queue of `wait.key` has granted what the caller came for ([`serve`]). `take`, called
+/// under the queue's lock, takes it at once if it can. `pass` is called when the caller leaves with nothing: those
+/// behind may not have to wait any more. False: the deadline passed.
+///
+/// [`serve`]: super::serve
+pub(crate) fn wait_for_grant(wait: Wait, take: impl Fn() -> bool, pass: impl Fn()) -> bool {
+    loop {
+        let mut taken = false;
+        let woken = park(wait, || {
+            taken = take();
+            !taken
+        });
+        if taken || woken == Woken::Unparked(super::GRANTED) {
+            return true;
+        }
+        pass();
+        if woken == Woken::TimedOut {
+            return false;
+        }
     }
 }
 
 /// As [`park()`]; `hook` runs after the waiter has been entered and before it rests, with preemption on in a
-/// reveille thread.
+/// reveille thread. It says whether to wait after all; if not, and nobody has woken it by then, the waiter leaves.
 #[inline]
 pub(crate) fn park_after(
     wait: Wait,
     validate: impl FnOnce() -> bool,
-    hook: impl FnOnce(),
+    hook: impl FnOnce() -> bool,
 ) -> Woken {
     match current::get() {
         Some(me) => park_thread_after(me, &wait, validate, hook),
@@ -100,7 +122,7 @@ fn park_thread_after(
     me: &'static Record,
     wait: &Wait,
     validate: impl FnOnce() -> bool,
-    hook: impl FnOnce(),
+    hook: impl FnOnce() -> bool,
 ) -> Woken {
     let waiter = Waiter::new(wait, me);
     let leaving = Leaving::begin(me);
@@ -120,12 +142,21 @@ fn park_thread_after(
     me.set_waiter((&raw const waiter).cast());
     bucket.unlock();
     leaving.stay();
-    hook();
+    stay_or_leave(&waiter, hook);
     if !waiter.word.is_woken() {
         let leaving = Leaving::begin(me).choose();
         leaving.go(After::Rest);
     }
     finish(me, heap, &waiter)
+}
+
+/// The second phase, of a waiter that stands in its queue.
+#[inline(always)]
+fn stay_or_leave(waiter: &Waiter, hook: impl FnOnce() -> bool) {
+    if !hook() {
+        // Still on its stack: there is nobody to be made ready.
+        let _nobody = super::take_out(waiter, Woken::Left);
+    }
 }
 
 #[inline(always)]
@@ -164,7 +195,11 @@ pub(crate) unsafe fn rest(prev: &Record) -> bool {
 }
 
 #[cold]
-fn park_kernel_thread(wait: &Wait, validate: impl FnOnce() -> bool, hook: impl FnOnce()) -> Woken {
+fn park_kernel_thread(
+    wait: &Wait,
+    validate: impl FnOnce() -> bool,
+    hook: impl FnOnce() -> bool,
+) -> Woken {
     let waiter = Waiter::new(wait, core::ptr::null());
     // A handler of the program's that interrupts this kernel thread sees that a bucket is locked.
     hot::off();
@@ -179,20 +214,17 @@ fn park_kernel_thread(wait: &Wait, validate: impl FnOnce() -> bool, hook: impl F
     unsafe { wait.enter(bucket, &waiter) };
     bucket.unlock();
     due::on();
-    hook();
+    stay_or_leave(&waiter, hook);
     if waiter.word.rest() {
         let (word, parked) = waiter.word.sleep_on();
         let mut deadline = wait.deadline;
         while !waiter.word.is_woken() {
-            match deadline {
-                None => futex::wait(word, parked),
-                Some(d) if !d.is_over() => futex::wait_until(word, parked, d),
-                Some(_) => {
-                    // Either this takes the waiter out, or somebody has, and wakes it some time.
-                    let _nobody = super::timed_out(&waiter);
-                    deadline = None;
-                }
+            if deadline.is_some_and(Deadline::is_over) {
+                // Either this takes the waiter out, or somebody has, and wakes it some time.
+                let _nobody = super::take_out(&waiter, Woken::TimedOut);
+                deadline = None;
             }
+            futex::wait_until(word, parked, deadline);
         }
     }
     waiter.woken.get()

@@ -185,12 +185,12 @@ impl Queues {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Wait, What};
+    use super::super::{Wait, WaitsFor};
     use super::*;
     use std::collections::{BTreeMap, VecDeque};
 
     fn waiter() -> Waiter {
-        Waiter::new(&Wait::on(8, What::Event), ptr::null())
+        Waiter::new(&Wait::on(8, WaitsFor::Other), ptr::null())
     }
 
     /// Against one deque a key: entering at both ends, leaving from anywhere.

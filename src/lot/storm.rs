@@ -2,7 +2,8 @@
 //! another queue; for threads at the fastest slice, and for kernel threads.
 
 use super::{
-    Moved, Wait, What, Woken, kick, move_waiters, park, park_after, unpark_one, unpark_some,
+    Moved, Wait, WaitsFor, Woken, kick, move_waiters, park, park_after, unpark_one,
+    wake::unpark_some,
 };
 use crate::sys::clock::Deadline;
 use crate::tcb::{Record, current};
@@ -51,13 +52,21 @@ impl Keys {
     fn wait(&self, i: usize) {
         // A deadline always: nobody has to be there to end the wait, except if it was moved.
         let deadline = Deadline::after(Duration::from_micros((i * 13 % 120) as u64));
-        let wait = Wait { aux: self.other(), ..Wait::on(self.key(), What::Event).until(deadline) };
+        let wait =
+            Wait { aux: self.other(), ..Wait::on(self.key(), WaitsFor::Other).until(deadline) };
         if let Some(me) = current::get() {
             self.victim.store(ptr::from_ref(me).cast_mut(), SeqCst);
         }
         let woken = match i % 3 {
             0 => park(wait, || true),
-            _ => park_after(wait, || true, || spin(i * 7 % 600)),
+            _ => park_after(
+                wait,
+                || true,
+                || {
+                    spin(i * 7 % 600);
+                    true
+                },
+            ),
         };
         let end = match woken {
             Woken::Unparked(5) => 0,

@@ -19,33 +19,38 @@ pub(crate) enum Woken {
     Unparked(usize),
     /// The deadline has passed.
     TimedOut,
+    /// It thought better of it, once it stood in the queue.
+    Left,
     /// Kicked out, for this reason.
     Kicked(u32),
 }
 
-/// What a waiter waits for, for reports: who can be asked for the holder.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(u8)]
-pub(crate) enum What {
-    /// Anything.
-    #[default]
-    Event,
-    /// A mutex whose word is at the key: it names its owner (`sync::raw::mutex`).
+/// What a thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WaitsFor {
+    /// A mutex.
     Mutex,
     /// A reader-writer lock.
     RwLock,
-    /// A condition variable.
+    /// A notification of a condition variable.
     Condvar,
-    /// A semaphore.
+    /// A permit of a semaphore.
     Semaphore,
-    /// A channel.
+    /// A message, or room for one.
     Channel,
-    /// A `Once`.
+    /// Somebody else's initialization.
     Once,
-    /// A barrier.
+    /// Others at a barrier.
     Barrier,
-    /// Nothing but its deadline.
+    /// Its deadline.
     Sleep,
+    /// To be unparked.
+    Unpark,
+    /// The end of another thread.
+    Join,
+    /// Anything else.
+    Other,
 }
 
 /// See the module's documentation. `timer` is first: the heap knows only that part.
@@ -61,7 +66,8 @@ pub(crate) struct Waiter {
     pub key: AtomicUsize,
     /// A wake-up must have one of these.
     pub bits: u32,
-    pub what: What,
+    /// If it is a mutex, the word at the key names the owner (`sync::raw::mutex`).
+    pub what: WaitsFor,
     /// For whoever finds it: a condition variable's waiter says which mutex it needs next.
     pub aux: usize,
     /// It was moved to another queue than it came for: it has been notified, and its deadline is no more.
@@ -99,7 +105,7 @@ impl Waiter {
 
     /// The mutex that it waits for, for as long as it takes.
     pub(crate) fn mutex(&self) -> Option<usize> {
-        let is = self.moved.get() || self.what == What::Mutex && !self.timed;
+        let is = self.moved.get() || self.what == WaitsFor::Mutex && !self.timed;
         is.then(|| self.key())
     }
 

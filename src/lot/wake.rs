@@ -1,7 +1,7 @@
 //! Waking: taking waiters out of their queues, and moving them to others.
 
 use super::waiter::{Waiter, Woken};
-use super::{Bucket, bucket_of};
+use super::{Bucket, GRANTED, bucket_of};
 use crate::sys::futex;
 use crate::tcb::Record;
 use crate::tls::{due, hot};
@@ -71,6 +71,17 @@ pub(crate) fn unpark_some(
     let n = chain.wake_all();
     due::on();
     n
+}
+
+/// Wakes the waiters of `key`, oldest first, as far as `grant` gives them what they came for; `settle` if nobody is
+/// left. Both are called under the queue's lock.
+pub(crate) fn serve(key: usize, grant: impl Fn(&Waiter) -> bool, settle: impl FnOnce()) {
+    let choose = |w: &Waiter| grant(w).then_some(GRANTED);
+    unpark_some(key, !0, choose, |more| {
+        if !more {
+            settle();
+        }
+    });
 }
 
 /// Wakes all waiters of `key`, passing `token` on. Returns how many.
@@ -184,9 +195,10 @@ unsafe fn enter_moved(bucket: &Bucket, key: usize, w: *const Waiter) {
     }
 }
 
-/// The deadline of `waiter` has passed: takes it out of its queue. The thread that has to be made ready, if
-/// that is for the caller to do. Preemption is off.
-pub(crate) fn timed_out(waiter: &Waiter) -> Option<&'static Record> {
+/// Takes `waiter`, whose deadline has passed or which will not wait, out of its queue, to go on with `why`; unless somebody
+/// else has taken it out, or moved it, and wakes it some time. The thread that has to be made ready, if that is for
+/// the caller to do. The caller keeps the waiter alive.
+pub(crate) fn take_out(waiter: &Waiter, why: Woken) -> Option<&'static Record> {
     loop {
         let key = waiter.key();
         if key == 0 {
@@ -201,7 +213,7 @@ pub(crate) fn timed_out(waiter: &Waiter) -> Option<&'static Record> {
         if here {
             // SAFETY: the bucket is locked and the waiter stands in it.
             unsafe { bucket.queues.remove(waiter) };
-            waiter.woken.set(Woken::TimedOut);
+            waiter.woken.set(why);
         }
         bucket.unlock();
         let moved = waiter.moved.get();

@@ -1,6 +1,6 @@
 //! `Barrier`: `protocol::barrier` with the lot as its queue.
 
-use crate::lot::{self, Wait, What};
+use crate::lot::{self, Wait, WaitsFor};
 use crate::protocol::barrier::{BarrierWord, Came};
 use core::fmt;
 
@@ -61,7 +61,7 @@ impl Barrier {
             }
             Came::Waits(round) => {
                 while !self.word.is_over(round) {
-                    let wait = Wait::on(key, What::Barrier);
+                    let wait = Wait::on(key, WaitsFor::Barrier);
                     let _why = lot::park(wait, || !self.word.is_over(round));
                 }
                 BarrierWaitResult(false)

@@ -121,7 +121,7 @@ impl Condvar {
         deadline: Option<Deadline>,
     ) -> LockResult<(MutexGuard<'a, T, R>, WaitTimeoutResult)> {
         let notified = self.0.wait_deadline(guard.mutex.raw().as_plain(), guard.me, deadline);
-        let poisoned = guard.mutex.poisoned();
+        let poisoned = guard.mutex.is_poisoned();
         let result = (guard, WaitTimeoutResult(!notified));
         if poisoned { Err(PoisonError::new(result)) } else { Ok(result) }
     }

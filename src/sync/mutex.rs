@@ -8,7 +8,7 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use lock_api::RawMutex as _;
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
+use std::sync::{LockResult, TryLockError, TryLockResult};
 use std::time::{Duration, Instant};
 
 mod sealed {
@@ -184,19 +184,11 @@ impl<T: ?Sized, R: Raw> Mutex<T, R> {
     /// # Errors
     /// If the mutex is poisoned; the error holds the reference.
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
-        if self.poison.is_set() {
-            Err(PoisonError::new(self.data.get_mut()))
-        } else {
-            Ok(self.data.get_mut())
-        }
+        self.poison.wrap(self.data.get_mut())
     }
 
     pub(super) fn raw(&self) -> &R {
         &self.raw
-    }
-
-    pub(super) fn poisoned(&self) -> bool {
-        self.poison.is_set()
     }
 }
 

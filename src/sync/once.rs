@@ -1,6 +1,6 @@
 //! `Once`: `protocol::once` with the lot as its queue.
 
-use crate::lot::{self, Wait, What};
+use crate::lot::{self, Wait, WaitsFor};
 use crate::protocol::once::{Claim, OnceWord, Stage};
 use core::cell::Cell;
 use core::fmt;
@@ -179,7 +179,7 @@ impl Once {
     }
 
     fn park(&self, waits: impl Fn(Stage) -> bool) {
-        let _why = lot::park(Wait::on(self.key(), What::Once), || self.word.enter(waits));
+        let _why = lot::park(Wait::on(self.key(), WaitsFor::Once), || self.word.enter(waits));
     }
 
     fn key(&self) -> usize {

@@ -2,7 +2,7 @@
 //! post), C++20's (times) and tokio's (many permits, guards, order).
 
 use super::permit::SemaphorePermit;
-use crate::lot::{self, Wait, What, Woken};
+use crate::lot::{self, Wait, WaitsFor};
 use crate::protocol::semaphore::{Added, Entered, MOST, SemaphoreWord};
 use crate::sys::clock::Deadline;
 use core::fmt;
@@ -273,31 +273,11 @@ impl Semaphore {
     #[cold]
     #[inline(never)]
     fn wait(&self, n: usize, deadline: Option<Deadline>) -> bool {
-        let wait = Wait { aux: n, ..Wait::on(self.key(), What::Semaphore).until(deadline) };
-        loop {
-            let mut taken = false;
-            let woken = lot::park(wait, || {
-                taken = self.word.enter(n) == Entered::Taken;
-                !taken
-            });
-            if taken || woken == Woken::Unparked(lot::GRANTED) {
-                return true;
-            }
-            // Those behind may need fewer.
-            self.serve();
-            if woken == Woken::TimedOut {
-                return false;
-            }
-        }
-    }
-
-    fn serve(&self) {
-        let grant = |w: &lot::Waiter| self.word.grant(w.aux).then_some(lot::GRANTED);
-        lot::unpark_some(self.key(), !0, grant, |more| {
-            if !more {
-                self.word.settle();
-            }
-        });
+        let wait = Wait { aux: n, ..Wait::on(self.key(), WaitsFor::Semaphore).until(deadline) };
+        let take = || self.word.enter(n) == Entered::Taken;
+        // Those behind may need fewer.
+        let pass = || lot::serve(self.key(), |w| self.word.grant(w.aux), || self.word.settle());
+        lot::wait_for_grant(wait, take, pass)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sleeping, and parking for a limited time.
 
-use crate::lot::{self, Wait, What};
+use crate::lot::{self, Wait, WaitsFor};
 use crate::sys::clock::Deadline;
 use crate::tcb::{current, kernel};
 use crate::worker::ops;
@@ -64,7 +64,7 @@ pub fn sleep_until_time(time: SystemTime) {
 fn until(deadline: Option<Deadline>) {
     // Nobody else knows this address.
     let nobody = 0u64;
-    let wait = Wait::on(&raw const nobody as usize, What::Sleep).until(deadline);
+    let wait = Wait::on(&raw const nobody as usize, WaitsFor::Sleep).until(deadline);
     while deadline.is_none_or(|d| !d.is_over()) {
         let _why = lot::park(wait, || true);
     }

@@ -8,7 +8,7 @@
 
 use super::{Worker, give, life};
 use crate::lock::spin::SpinLock;
-use crate::lot::{self, Waiter};
+use crate::lot::{self, Waiter, Woken};
 use crate::sched::heap::Heap;
 use crate::sys::clock::{Clock, Deadline};
 use crate::tcb::Record;
@@ -84,7 +84,7 @@ pub(super) fn expire(w: &Worker) -> Option<&'static Record> {
             // SAFETY: the node is the first member of its waiter, which waits for this lock before it goes.
             let waiter = unsafe { &*node.cast::<Waiter>() };
             waiter.timed_by.set(core::ptr::null());
-            if let Some(r) = lot::timed_out(waiter) {
+            if let Some(r) = lot::take_out(waiter, Woken::TimedOut) {
                 ready[n] = r;
                 n += 1;
             }

@@ -2,10 +2,10 @@
 //!
 //! Each begins by switching preemption off and ends by beginning a slice.
 
-use super::wait::{Leaving, slowly};
-use super::{Worker, of, switch};
+use super::wait::{Leaving, leave_to};
+use super::{Worker, of};
 use crate::context::x86_64::Next;
-use crate::lot::{self, Wait, What};
+use crate::lot::{self, Wait, WaitsFor};
 use crate::protocol::token::Unparking;
 use crate::slot::pool;
 use crate::sys::clock::Deadline;
@@ -57,20 +57,15 @@ fn give_way(me: &'static Record, after: After, what: &'static str) {
     }
     hot::off_from_on();
     let w = of(me);
-    if let Some(next) = w.pick() {
-        if matches!(after, After::Sliced) {
-            w.site.preemptions.bump();
-            me.preemptions.fetch_add(1, Ordering::Relaxed);
-        }
-        me.after.set(after);
-        if me.slow.load(Ordering::Relaxed) != 0 {
-            return slowly(me, w, next);
-        }
-        // SAFETY: preemption is off, `after` set, `next` came out of a queue.
-        unsafe { switch(w, me, next) };
+    let Some(next) = w.pick() else {
+        // SAFETY: one level of `off`, runtime data no longer in use.
+        return unsafe { hot::begin_slice() };
+    };
+    if matches!(after, After::Sliced) {
+        w.site.preemptions.bump();
+        me.preemptions.fetch_add(1, Ordering::Relaxed);
     }
-    // SAFETY: one level of `off`, runtime data no longer in use.
-    unsafe { hot::begin_slice() };
+    leave_to(w, me, next, after);
 }
 
 /// Giving way or blocking with preemption switched off by the user.
@@ -117,7 +112,7 @@ pub(crate) fn park(me: &'static Record) {
 /// As [`park`], until `deadline` at the latest.
 pub(crate) fn park_until(me: &'static Record, deadline: Option<Deadline>) {
     if !me.token.try_take() {
-        let wait = Wait::on(me.token.key(), What::Event).until(deadline);
+        let wait = Wait::on(me.token.key(), WaitsFor::Unpark).until(deadline);
         let _why = lot::park(wait, || me.token.enter_lot());
         me.token.leave_lot();
     }

@@ -48,27 +48,33 @@ impl Leaving {
     /// Leaves; comes back when somebody has made the thread ready, with preemption on.
     #[inline(always)]
     pub(crate) fn go(self, after: After) {
-        let (me, w) = (self.me, of(self.me));
-        me.after.set(after);
-        let next = self.next.unwrap_or_else(|| w.loop_record());
-        if me.slow.load(Ordering::Relaxed) != 0 {
-            return slowly(me, w, next);
-        }
-        // SAFETY: preemption is off, `after` set; `next` came out of a queue or is the resting loop.
-        unsafe { switch(w, me, next) };
-        // SAFETY: one level of `off`, runtime data no longer in use.
-        unsafe { hot::begin_slice() };
+        let w = of(self.me);
+        leave_to(w, self.me, self.next.unwrap_or_else(|| w.loop_record()), after);
     }
+}
+
+/// Switches from `me`, with preemption off, to `next`, which came out of a queue or is the resting loop. When somebody
+/// switches back, a slice begins.
+#[inline(always)]
+pub(super) fn leave_to(w: &Worker, me: &'static Record, next: &'static Record, after: After) {
+    me.after.set(after);
+    if me.slow.load(Ordering::Relaxed) != 0 {
+        return slowly(me, w, next);
+    }
+    // SAFETY: as said; `after` is set.
+    unsafe { switch(w, me, next) };
+    // SAFETY: one level of `off`, runtime data no longer in use.
+    unsafe { hot::begin_slice() };
 }
 
 /// A switch of a thread with a signal mask of its own: the mask stays with the thread.
 #[cold]
 #[inline(never)]
-pub(super) fn slowly(me: &'static Record, w: &Worker, next: &'static Record) {
+fn slowly(me: &'static Record, w: &Worker, next: &'static Record) {
     super::mask::leave(me, w);
-    // SAFETY: as in `Leaving::go`.
+    // SAFETY: as in `leave_to`.
     unsafe { switch(w, me, next) };
     super::mask::come_back(me);
-    // SAFETY: as in `Leaving::go`.
+    // SAFETY: as in `leave_to`.
     unsafe { hot::begin_slice() };
 }

@@ -1,7 +1,7 @@
 //! Who waits at a channel: records on the waiters' own stacks, queues of them, and the wake-ups that are due once
 //! the channel's lock has been let go of.
 
-use crate::lot::{self, Wait, What, Woken};
+use crate::lot::{self, Wait, WaitsFor, Woken};
 use crate::protocol::offer::Offer;
 use crate::sys::clock::Deadline;
 use core::cell::Cell;
@@ -96,7 +96,7 @@ impl Ticket {
     /// Waits, until `deadline` at the latest. `None`: that has passed, and there is no outcome yet.
     #[inline]
     pub(super) fn rest(&self, deadline: Option<Deadline>) -> Option<(Outcome, usize)> {
-        let wait = Wait::on(ptr::from_ref(self) as usize, What::Channel).until(deadline);
+        let wait = Wait::on(ptr::from_ref(self) as usize, WaitsFor::Channel).until(deadline);
         loop {
             let woken = lot::park(wait, || self.offer.outcome().is_none());
             if let Some(word) = self.offer.outcome() {

@@ -28,7 +28,7 @@
 
 use super::mutex::{COMING, HANDED, RawMutex};
 use super::owner::Held;
-use crate::lot::{self, Moved, Wait, What, Woken};
+use crate::lot::{self, Moved, Wait, WaitsFor, Woken};
 use crate::sys::clock::Deadline;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -53,12 +53,17 @@ impl RawCondvar {
         me: usize,
         deadline: Option<Deadline>,
     ) -> bool {
-        let wait = Wait { aux: mutex.key(), ..Wait::on(self.key(), What::Condvar).until(deadline) };
+        let wait =
+            Wait { aux: mutex.key(), ..Wait::on(self.key(), WaitsFor::Condvar).until(deadline) };
         let enter = || {
             self.0.store(1, Ordering::Relaxed);
             true
         };
-        let woken = lot::park_after(wait, enter, || mutex.unlock_to_wait(me));
+        let unlock = || {
+            mutex.unlock_to_wait(me);
+            true
+        };
+        let woken = lot::park_after(wait, enter, unlock);
         let (notified, coming) = match woken {
             Woken::Unparked(HANDED) => return true,
             Woken::Unparked(COMING) => (true, true),

@@ -1,4 +1,4 @@
-//! Deadlocks found when a thread is about to wait for a mutex.
+//! Deadlocks found when a thread has come to wait for a mutex.
 //!
 //! A mutex names its owner and a waiter its mutex, so the chain from one to the next can be walked: from this
 //! thread to the owner of the mutex that it wants, to the mutex that the owner waits for, and so on. If it
@@ -24,18 +24,14 @@ pub(crate) struct Circle {
     len: usize,
 }
 
-/// Whether `me` would wait for ever for `mutex`, which `owner` had when it was looked at.
+/// Whether `me`, which stands in the queue of `mutex`, would wait for ever.
 #[cold]
-pub(crate) fn find(mutex: &RawMutex, owner: usize, me: usize) -> Option<Circle> {
-    let key = mutex.key();
-    let mut chain = [(0, 0); LONGEST];
-    if owner == me {
-        chain[0] = (me, key);
-        return Some(Circle { me, chain, len: 1 });
-    }
+pub(crate) fn find(mutex: &RawMutex, me: usize) -> Option<Circle> {
+    let (key, owner) = (mutex.key(), mutex.word().owner());
     if owner == 0 || !crate::worker::ops::checks_on() {
         return None;
     }
+    let mut chain = [(0, 0); LONGEST];
     let len = walk(key, owner, me, &mut chain);
     if len == 0 || mutex.word().owner() != owner {
         return None;
@@ -43,6 +39,13 @@ pub(crate) fn find(mutex: &RawMutex, owner: usize, me: usize) -> Option<Circle> 
     let mut again = [(0, 0); LONGEST];
     let same = walk(key, owner, me, &mut again) == len && again[..len] == chain[..len];
     (same && mutex.word().owner() == owner).then_some(Circle { me, chain, len })
+}
+
+/// `me` holds the mutex at `key`, and locks it.
+#[cold]
+#[inline(never)]
+pub(crate) fn report_own(key: usize, me: usize) -> ! {
+    panic!("deadlock: {} locks the mutex at {key:#x}, which it holds", name(me, me));
 }
 
 /// Fills in who waits for what: (owner, mutex that it owns); returns how many if the chain comes back to `me`,
@@ -72,12 +75,6 @@ impl Circle {
     #[inline(never)]
     pub(crate) fn report(&self) -> ! {
         let chain = &self.chain[..self.len];
-        if let [(_, key)] = chain {
-            panic!(
-                "deadlock: {} locks the mutex at {key:#x}, which it holds",
-                name(self.me, self.me)
-            );
-        }
         let mut text = String::new();
         let mut who = self.me;
         for (owner, key) in chain {

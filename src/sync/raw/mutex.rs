@@ -1,7 +1,7 @@
 //! Mutexes over `protocol::mutex` and the lot.
 
 use super::owner::{self, Held};
-use crate::lot::{self, Found, Wait, What, Woken};
+use crate::lot::{self, Found, Wait, WaitsFor, Woken};
 use crate::protocol::mutex::{MutexWord, Taking, Unlocked};
 use crate::sys::clock::Deadline;
 use core::time::Duration;
@@ -85,14 +85,8 @@ impl<const FAIR: bool> RawMutexOf<FAIR> {
                 (0..spins).for_each(|_| core::hint::spin_loop());
                 continue;
             }
-            if how.check
-                && let Some(circle) = super::deadlock::find(self.plain(), owner, me)
-            {
-                // Whoever is coming must not vanish: the mutex would be kept for it.
-                if coming && self.0.give_up(me) {
-                    return true;
-                }
-                circle.report();
+            if how.check && owner == me {
+                super::deadlock::report_own(self.key(), me);
             }
             let (woken, entered) = self.wait(me, coming, &how);
             match woken {
@@ -102,7 +96,7 @@ impl<const FAIR: bool> RawMutexOf<FAIR> {
                 Woken::TimedOut if coming && !entered => return self.0.give_up(me),
                 Woken::TimedOut => return false,
                 Woken::Invalid => continue,
-                Woken::Unparked(_) | Woken::Kicked(_) => coming = false,
+                Woken::Unparked(_) | Woken::Kicked(_) | Woken::Left => coming = false,
             }
             spins = 0;
         }
@@ -110,29 +104,34 @@ impl<const FAIR: bool> RawMutexOf<FAIR> {
 
     /// Waits in the lot. Why it goes on, and whether it entered at all.
     fn wait(&self, me: usize, coming: bool, how: &How) -> (Woken, bool) {
-        let wait = Wait { first: coming, ..Wait::on(self.key(), What::Mutex).until(how.deadline) };
+        let wait =
+            Wait { first: coming, ..Wait::on(self.key(), WaitsFor::Mutex).until(how.deadline) };
         let mut entered = false;
         let enter = || {
             entered = self.0.enter(coming);
             entered
         };
-        let record = if how.check { owner::record(me) } else { None };
+        if !how.check {
+            return (lot::park(wait, enter), entered);
+        }
+        // Looked for once others can see that this one waits: of those that close a circle at the same time, at least
+        // one sees it.
         let mut circle = None;
-        let woken = match record {
-            // Looked at again once others can see that this one waits: of those that close a circle at the
-            // same time, at least one sees it.
-            Some(r) => lot::park_after(wait, enter, || {
-                circle = super::deadlock::find(self.plain(), self.0.owner(), me);
-                if circle.is_some() {
-                    lot::kick(r, 0);
-                }
-            }),
-            None => lot::park(wait, enter),
-        };
-        if let (Woken::Kicked(_), Some(circle)) = (woken, circle) {
+        let woken = lot::park_after(wait, enter, || {
+            circle = super::deadlock::find(self.plain(), me);
+            circle.is_none()
+        });
+        if let (Woken::Left, Some(circle)) = (woken, circle) {
             circle.report();
         }
         (woken, entered)
+    }
+
+    /// Takes it, waiting until the deadline at the latest, which is asked for if need be.
+    fn try_until(&self, deadline: impl FnOnce() -> Option<Deadline>) -> Option<Held> {
+        let me = owner::me();
+        let slow = || How { deadline: deadline(), coming: false, check: false };
+        (self.0.try_fast(me) || self.lock_slow(me, slow())).then(|| Held::by(me))
     }
 
     /// Takes it, whatever happens: a guard that exists depends on it. `coming`: the caller has been woken for
@@ -240,15 +239,10 @@ unsafe impl<const FAIR: bool> lock_api::RawMutexTimed for RawMutexOf<FAIR> {
     type Instant = Instant;
 
     fn try_lock_for(&self, timeout: Duration) -> Option<Held> {
-        let me = owner::me();
-        let taken = self.0.try_fast(me) || {
-            let deadline = Deadline::after(timeout);
-            self.lock_slow(me, How { deadline, coming: false, check: false })
-        };
-        taken.then(|| Held::by(me))
+        self.try_until(|| Deadline::after(timeout))
     }
 
     fn try_lock_until(&self, timeout: Instant) -> Option<Held> {
-        self.try_lock_for(timeout.saturating_duration_since(Instant::now()))
+        self.try_until(|| Deadline::from_instant(timeout))
     }
 }

@@ -1,9 +1,10 @@
 //! The reader-writer lock without data: `protocol::rwlock` with the lot as its queue.
 
-use crate::lot::{self, GRANTED, Wait, What, Woken};
+use crate::lot::{self, Wait, WaitsFor};
 use crate::protocol::rwlock::{Access, Entered, Released, RwWord};
 use crate::sys::clock::Deadline;
 use crate::tcb::current;
+use core::cell::Cell;
 use core::time::Duration;
 use lock_api::GuardNoSend;
 use std::time::Instant;
@@ -85,23 +86,10 @@ impl RawRwLock {
         let wait = Wait {
             aux: access as usize,
             first: access == Access::Upgrade,
-            ..Wait::on(self.key(), What::RwLock).until(deadline)
+            ..Wait::on(self.key(), WaitsFor::RwLock).until(deadline)
         };
-        loop {
-            let mut taken = false;
-            let woken = lot::park(wait, || {
-                taken = self.word.enter(access) == Entered::Taken;
-                !taken
-            });
-            if taken || woken == Woken::Unparked(GRANTED) {
-                return true;
-            }
-            // Those behind may not have to wait any more, now that this one does not.
-            self.serve();
-            if woken == Woken::TimedOut {
-                return false;
-            }
-        }
+        let take = || self.word.enter(access) == Entered::Taken;
+        lot::wait_for_grant(wait, take, || self.serve(true))
     }
 
     /// Waits a moment on the processor, while nobody else waits.
@@ -118,32 +106,21 @@ impl RawRwLock {
         false
     }
 
-    /// Gives the lock to those who wait, oldest first, as far as it goes. The caller keeps the lock's memory.
-    #[cold]
-    #[inline(never)]
-    fn serve(&self) {
-        let grant =
-            |w: &lot::Waiter| self.word.grant(Access::from_number(w.aux)).then_some(GRANTED);
-        lot::unpark_some(self.key(), !0, grant, |more| {
-            if !more {
-                self.word.settle();
-            }
-        });
-    }
-
-    /// As [`serve`](Self::serve), after the caller has let go: somebody else may have the lock by now, let go of it and
+    /// Gives the lock to those who wait, oldest first, as far as it goes.
+    ///
+    /// Unless the caller keeps the lock's memory (`kept`), somebody else may have the lock by now, let go of it and
     /// free it. Only a waiter that is found keeps the word; without one there is nothing to be done, for the last
     /// that left settles it. (In a fork's child it may not exist.)
     #[cold]
     #[inline(never)]
-    fn serve_after(&self) {
-        let found = core::cell::Cell::new(false);
+    fn serve(&self, kept: bool) {
+        let kept = Cell::new(kept || lot::forked());
         let grant = |w: &lot::Waiter| {
-            found.set(true);
-            self.word.grant(Access::from_number(w.aux)).then_some(GRANTED)
+            kept.set(true);
+            self.word.grant(Access::from_number(w.aux))
         };
-        lot::unpark_some(self.key(), !0, grant, |more| {
-            if !more && (found.get() || lot::forked()) {
+        lot::serve(self.key(), grant, || {
+            if kept.get() {
                 self.word.settle();
             }
         });
@@ -153,7 +130,7 @@ impl RawRwLock {
     fn after(&self, released: Released) {
         match released {
             Released::Done => {}
-            Released::Serve => self.serve_after(),
+            Released::Serve => self.serve(false),
             Released::NotHeld => not_held(),
         }
     }
