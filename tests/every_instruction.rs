@@ -23,9 +23,6 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed, Ord
 use std::time::Duration;
 use support::*;
 
-/// The trap flag of RFLAGS.
-const TRAP: u64 = 0x100;
-
 static STEPPING: AtomicBool = AtomicBool::new(false);
 static COUNT: AtomicU64 = AtomicU64::new(0);
 /// The tick comes before instruction number AT, and again EVERY instructions later (0: once, and the
@@ -36,13 +33,11 @@ static SENT: AtomicU64 = AtomicU64::new(0);
 
 /// Runs on the signal stack, whoever was interrupted: uses no thread-local variable.
 extern "C" fn on_trap(_: c_int, _: *mut libc::siginfo_t, uc: *mut c_void) {
-    // SAFETY: the kernel's frame; fields are reached through raw pointers, for libc's type is longer.
+    // SAFETY: the kernel's frame.
     unsafe {
-        let gregs = (&raw mut (*uc.cast::<libc::ucontext_t>()).uc_mcontext.gregs).cast::<u64>();
-        let flags = gregs.add(libc::REG_EFL as usize);
+        let gregs = stepping::gregs(uc);
         if !STEPPING.load(Relaxed) {
-            *flags &= !TRAP;
-            return;
+            return stepping::end(gregs);
         }
         let n = COUNT.load(Relaxed);
         COUNT.store(n + 1, Relaxed);
@@ -54,10 +49,7 @@ extern "C" fn on_trap(_: c_int, _: *mut libc::siginfo_t, uc: *mut c_void) {
                 STEPPING.store(false, Relaxed);
             }
         }
-        let rip = *gregs.add(libc::REG_RIP as usize) as *const u8;
-        if *rip == 0x9d {
-            *(*gregs.add(libc::REG_RSP as usize) as *mut u64) |= TRAP;
-        }
+        stepping::keep_on(gregs);
     }
 }
 
@@ -78,33 +70,11 @@ fn stepped<R>(f: impl FnOnce() -> R) -> R {
     COUNT.store(0, Relaxed);
     SENT.store(0, Relaxed);
     STEPPING.store(true, SeqCst);
-    // SAFETY: sets the flag with the handler installed; the red zone is stepped over.
-    unsafe {
-        std::arch::asm!(
-            "lea rsp, [rsp - 128]",
-            "pushfq",
-            "or qword ptr [rsp], 0x100",
-            "popfq",
-            "lea rsp, [rsp + 128]"
-        );
-    }
+    // SAFETY: the handler is installed.
+    unsafe { stepping::begin() };
     let r = f();
     STEPPING.store(false, SeqCst);
     r
-}
-
-/// A tick while the stack pointer is at `sp`.
-fn tick_at(sp: usize) {
-    extern "C" fn tick() {
-        bench_support::preempt_self();
-    }
-    // SAFETY: below sp is unused stack of this thread, enough for the call; sp is put back.
-    unsafe {
-        std::arch::asm!(
-            "mov r12, rsp", "mov rsp, {sp}", "call {tick}", "mov rsp, r12",
-            sp = in(reg) sp, tick = sym tick, out("r12") _, clobber_abi("C")
-        );
-    }
 }
 
 /// Threads that are always ready, as many as there are workers: they give way all the time, and are
@@ -128,7 +98,7 @@ fn beside_others<R: Send>(workers: usize, f: impl FnOnce(&AtomicU64) -> R + Send
                     match n % 3 {
                         0 => thread::yield_now(),
                         1 => bench_support::preempt_self(),
-                        _ => tick_at(narrow),
+                        _ => assert!(stepping::tick_at(narrow), "registers have changed"),
                     }
                     turns.fetch_add(1, SeqCst);
                 }
@@ -319,16 +289,10 @@ fn the_end_of_a_guard_forgets_no_tick() {
 
 /// Handles an `ud2`: goes on behind it. The way back is stepped.
 extern "C" fn on_ud2(_: c_int, _: *mut libc::siginfo_t, uc: *mut c_void) {
-    // SAFETY: the kernel's frame; the flag is set with the handler installed, the red zone stepped over.
+    // SAFETY: the kernel's frame; the trap's handler is installed.
     unsafe {
-        (*uc.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] += 2;
-        std::arch::asm!(
-            "lea rsp, [rsp - 128]",
-            "pushfq",
-            "or qword ptr [rsp], 0x100",
-            "popfq",
-            "lea rsp, [rsp + 128]"
-        );
+        *stepping::gregs(uc).add(libc::REG_RIP as usize) += 2;
+        stepping::begin();
     }
 }
 

@@ -14,9 +14,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use support::*;
 
-/// The trap flag of RFLAGS.
-const TRAP: u64 = 0x100;
-
 static STEPPING: AtomicBool = AtomicBool::new(false);
 /// The lowest address of the narrow thread's stack.
 static END: AtomicUsize = AtomicUsize::new(0);
@@ -33,23 +30,19 @@ fn in_spare(address: usize) -> bool {
 
 /// Runs on the signal stack: sends the signal to the own kernel thread at the right step.
 extern "C" fn on_trap(_: c_int, _: *mut libc::siginfo_t, uc: *mut c_void) {
-    // SAFETY: the kernel's frame; fields are reached through raw pointers, for libc's type is longer.
+    // SAFETY: the kernel's frame.
     unsafe {
-        let gregs = (&raw mut (*uc.cast::<libc::ucontext_t>()).uc_mcontext.gregs).cast::<u64>();
-        let (rip, rsp) = (*gregs.add(libc::REG_RIP as usize), *gregs.add(libc::REG_RSP as usize));
+        let gregs = stepping::gregs(uc);
         if !STEPPING.load(SeqCst) {
-            *gregs.add(libc::REG_EFL as usize) &= !TRAP;
-            return;
+            return stepping::end(gregs);
         }
+        let rsp = *gregs.add(libc::REG_RSP as usize);
         if in_spare(rsp as usize) && COUNT.fetch_add(1, SeqCst) == AT.load(SeqCst) {
             STEPPING.store(false, SeqCst);
             let (pid, tid) = (libc::getpid(), libc::syscall(libc::SYS_gettid));
             libc::syscall(libc::SYS_tgkill, pid, tid, libc::SIGUSR1);
         }
-        // `popfq` would end the stepping.
-        if *(rip as *const u8) == 0x9d {
-            *(rsp as *mut u64) |= TRAP;
-        }
+        stepping::keep_on(gregs);
     }
 }
 
@@ -77,38 +70,12 @@ fn install(signo: c_int, handler: usize, flags: c_int) {
     }
 }
 
-/// A tick while the stack pointer is at `sp`; false if registers have changed.
-fn tick_at(sp: usize) -> bool {
-    extern "C" fn tick() {
-        bench_support::preempt_self();
-    }
-    const KEPT: (u64, u64) = (0x1111_2222_3333_4444, 0x5555_6666_7777_8888);
-    let (mut a, mut b) = KEPT;
-    // SAFETY: below sp is unused stack of this thread, enough for the call; sp is put back.
-    unsafe {
-        std::arch::asm!(
-            "mov r12, rsp", "mov rsp, {sp}", "call {tick}", "mov rsp, r12",
-            sp = in(reg) sp, tick = sym tick, inout("r13") a, inout("r14") b, out("r12") _,
-            clobber_abi("C")
-        );
-    }
-    (a, b) == KEPT
-}
-
 /// Gives way, step by step, to the thread that is resumed from its spare area.
 fn give_way_stepped() {
     COUNT.store(0, SeqCst);
     STEPPING.store(true, SeqCst);
-    // SAFETY: sets the flag with the handler installed; the red zone is stepped over.
-    unsafe {
-        std::arch::asm!(
-            "lea rsp, [rsp - 128]",
-            "pushfq",
-            "or qword ptr [rsp], 0x100",
-            "popfq",
-            "lea rsp, [rsp + 128]"
-        );
-    }
+    // SAFETY: the handler is installed.
+    unsafe { stepping::begin() };
     thread::yield_now();
     STEPPING.store(false, SeqCst);
 }
@@ -133,7 +100,7 @@ fn at_each_instruction(flags: c_int) {
                 END.store(end_of_stack(ends[1]), SeqCst);
                 ready.store(true, SeqCst);
                 while !done.load(SeqCst) {
-                    assert!(tick_at(END.load(SeqCst) + 2048), "registers");
+                    assert!(stepping::tick_at(END.load(SeqCst) + 2048), "registers");
                 }
             });
             narrow.unwrap();

@@ -9,13 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use support::*;
 
-/// Each body on a kernel thread and in a reveille thread.
-fn both(f: fn()) {
+/// Each body on a kernel thread and in a reveille thread, without the messages of panics.
+fn quietly(f: fn()) {
     quiet_panics();
-    f();
-    let rt = fast(2).build().unwrap();
-    watched("both", String::new, || rt.run(f));
-    rt.shutdown().unwrap();
+    both(f);
 }
 
 fn fails<R>(f: impl FnOnce() -> R) -> String {
@@ -29,7 +26,7 @@ fn on_purpose() {
 
 #[test]
 fn it_is_done_once() {
-    both(|| {
+    quietly(|| {
         let (once, mut a) = (Once::new(), 0);
         once.call_once(|| a += 1);
         once.call_once(|| a += 1);
@@ -43,7 +40,7 @@ fn it_is_done_once() {
 
 #[test]
 fn a_failure_poisons_and_force_mends() {
-    both(|| {
+    quietly(|| {
         let once = Once::new();
         assert_eq!(fails(|| once.call_once(on_purpose)), ON_PURPOSE);
         assert!(fails(|| once.call_once(|| {})).contains("poisoned"));
@@ -71,7 +68,7 @@ fn on_purpose_if(yes: bool) {
 
 #[test]
 fn those_who_wait_see_the_failure_and_then_the_success() {
-    both(|| {
+    quietly(|| {
         let (once, started) = (Once::new(), AtomicBool::new(false));
         thread::scope(|s| {
             let waits = s.spawn(|| fails(|| once.wait()));
@@ -153,7 +150,7 @@ fn spin_some(n: u64) -> u64 {
 
 #[test]
 fn once_lock_has_stds_meanings() {
-    both(|| {
+    quietly(|| {
         let mut cell = OnceLock::new();
         assert!(cell.get().is_none() && cell.get_mut().is_none());
         assert_eq!(format!("{cell:?}"), "OnceLock(<uninit>)");
@@ -174,7 +171,7 @@ fn once_lock_has_stds_meanings() {
 
 #[test]
 fn values_are_dropped_once() {
-    both(|| {
+    quietly(|| {
         struct Counts(Arc<AtomicUsize>);
         impl Drop for Counts {
             fn drop(&mut self) {
@@ -209,7 +206,7 @@ fn values_are_dropped_once() {
 
 #[test]
 fn lazy_lock_has_stds_meanings() {
-    both(|| {
+    quietly(|| {
         static CALLED: AtomicUsize = AtomicUsize::new(0);
         CALLED.store(0, SeqCst);
         let mut lazy = LazyLock::new(|| {
@@ -287,7 +284,7 @@ fn a_barrier_has_one_leader_a_round_and_nobody_runs_ahead() {
 
 #[test]
 fn small_barriers() {
-    both(|| {
+    quietly(|| {
         for n in 0..2 {
             let barrier = Barrier::new(n);
             assert!(barrier.wait().is_leader() && barrier.wait().is_leader());

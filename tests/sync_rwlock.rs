@@ -15,14 +15,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering:
 use std::time::{Duration, Instant};
 use support::*;
 
-/// Each body on a kernel thread and in a reveille thread.
-fn both(f: fn()) {
-    f();
-    let rt = fast(2).build().unwrap();
-    watched("both", String::new, || rt.run(f));
-    rt.shutdown().unwrap();
-}
-
 #[test]
 fn smoke() {
     both(|| {

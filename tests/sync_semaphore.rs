@@ -9,14 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use support::*;
 
-/// Each body on a kernel thread and in a reveille thread.
-fn both(f: fn()) {
-    f();
-    let rt = fast(2).build().unwrap();
-    watched("both", String::new, || rt.run(f));
-    rt.shutdown().unwrap();
-}
-
 #[test]
 fn permits_are_counted() {
     both(|| {

@@ -21,7 +21,7 @@ pub struct JoinHandle<T> {
     pub(crate) inner: Joining<T>,
 }
 
-/// What plain and scoped handles have in common: one word.
+/// WaitsFor plain and scoped handles have in common: one word.
 pub(crate) struct Joining<T> {
     record: &'static Record,
     _value: PhantomData<T>,

@@ -6,6 +6,7 @@
 #![allow(dead_code, unsafe_code)]
 
 pub mod clib;
+pub mod stepping;
 
 use reveille::thread;
 use reveille::{Builder, Runtime};
@@ -70,6 +71,14 @@ pub fn watched<T>(name: &str, report: impl Fn() -> String + Sync, f: impl FnOnce
 /// Runs `f` on runtimes of 1, 2 and 3 workers at the fastest slice, one after the other, watched.
 pub fn on_each(name: &str, f: impl Fn(&Runtime)) {
     on_each_of(name, |b| b, f);
+}
+
+/// Runs `f` on a kernel thread and in a reveille thread.
+pub fn both(f: fn()) {
+    f();
+    let rt = fast(2).build().unwrap();
+    watched("both", String::new, || rt.run(f));
+    rt.shutdown().unwrap();
 }
 
 /// As [`on_each`] with further settings.

@@ -31,67 +31,56 @@ pub trait Kit: 'static {
     fn notify_all(condvar: &Self::Condvar);
 }
 
-/// This library's.
-pub struct Ours;
+/// A kit of types with std's names: `$sync` is where they are.
+macro_rules! like_std {
+    ($(#[$doc:meta])* $kit:ident, $name:expr, $threads:ty, $($sync:ident)::+) => {
+        $(#[$doc])*
+        pub struct $kit;
 
-impl Kit for Ours {
-    const NAME: &'static str = crate::output::REVEILLE;
-    type Threads = Reveille;
-    type Mutex = reveille::sync::Mutex<u64>;
-    type Condvar = reveille::sync::Condvar;
-    type Guard<'a> = reveille::sync::MutexGuard<'a, u64>;
+        impl Kit for $kit {
+            const NAME: &'static str = $name;
+            type Threads = $threads;
+            type Mutex = $($sync)::+::Mutex<u64>;
+            type Condvar = $($sync)::+::Condvar;
+            type Guard<'a> = $($sync)::+::MutexGuard<'a, u64>;
 
-    #[inline]
-    fn lock(mutex: &Self::Mutex) -> Self::Guard<'_> {
-        mutex.lock().expect("nobody panics")
-    }
+            #[inline]
+            fn lock(mutex: &Self::Mutex) -> Self::Guard<'_> {
+                mutex.lock().expect("nobody panics")
+            }
 
-    #[inline]
-    fn wait<'a>(condvar: &Self::Condvar, guard: Self::Guard<'a>) -> Self::Guard<'a> {
-        condvar.wait(guard).expect("nobody panics")
-    }
+            #[inline]
+            fn wait<'a>(condvar: &Self::Condvar, guard: Self::Guard<'a>) -> Self::Guard<'a> {
+                condvar.wait(guard).expect("nobody panics")
+            }
 
-    #[inline]
-    fn notify_one(condvar: &Self::Condvar) {
-        condvar.notify_one();
-    }
+            #[inline]
+            fn notify_one(condvar: &Self::Condvar) {
+                condvar.notify_one();
+            }
 
-    #[inline]
-    fn notify_all(condvar: &Self::Condvar) {
-        condvar.notify_all();
-    }
+            #[inline]
+            fn notify_all(condvar: &Self::Condvar) {
+                condvar.notify_all();
+            }
+        }
+    };
 }
 
-/// The standard library's, on kernel threads.
-pub struct Std;
-
-impl Kit for Std {
-    const NAME: &'static str = "std";
-    type Threads = Nptl;
-    type Mutex = std::sync::Mutex<u64>;
-    type Condvar = std::sync::Condvar;
-    type Guard<'a> = std::sync::MutexGuard<'a, u64>;
-
-    #[inline]
-    fn lock(mutex: &Self::Mutex) -> Self::Guard<'_> {
-        mutex.lock().expect("nobody panics")
-    }
-
-    #[inline]
-    fn wait<'a>(condvar: &Self::Condvar, guard: Self::Guard<'a>) -> Self::Guard<'a> {
-        condvar.wait(guard).expect("nobody panics")
-    }
-
-    #[inline]
-    fn notify_one(condvar: &Self::Condvar) {
-        condvar.notify_one();
-    }
-
-    #[inline]
-    fn notify_all(condvar: &Self::Condvar) {
-        condvar.notify_all();
-    }
-}
+like_std!(
+    /// This library's.
+    Ours,
+    crate::output::REVEILLE,
+    Reveille,
+    reveille::sync
+);
+like_std!(
+    /// The standard library's, on kernel threads.
+    Std,
+    "std",
+    Nptl,
+    std::sync
+);
 
 /// glibc's, on kernel threads.
 pub struct Pthread;
